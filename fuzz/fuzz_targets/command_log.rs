@@ -1,5 +1,5 @@
-//! Segments of the command log: any bytes as a file, and a good log with some of its bytes replaced. Reading ends with
-//! records that were appended, in order and from the first on, or with an error; it never takes more memory than the file.
+//! Segments of the command log: arbitrary bytes as a file, and a valid log with some of its bytes replaced. Reading
+//! returns a prefix of the appended records, or an error; it never takes more memory than the file.
 #![no_main]
 
 use std::path::Path;
@@ -18,7 +18,7 @@ fuzz_target!(|input: &[u8]| {
     if control[0] % 2 == 0 {
         let fs = SimFs::new(1);
         write(&fs, data, 0);
-        // Whatever it is: read twice, it is the same.
+        // // Reading the same bytes twice gives the same result.
         assert_eq!(read(&fs).ok(), read(&fs).ok());
         return;
     }

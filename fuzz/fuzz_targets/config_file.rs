@@ -1,5 +1,5 @@
-//! Configuration: up to the first zero byte a file, then lines of CONFIG SET, a name and a value each. What the loader
-//! accepts, CONFIG REWRITE must write back so that it means the same, and writing it again must change nothing.
+//! Configuration: a file up to the first zero byte, then lines of CONFIG SET with a name and a value each. CONFIG
+//! REWRITE must write back what the loader accepts, with the same meaning, and a second rewrite must change nothing.
 #![no_main]
 
 use config::{CommandLine, FileArgument, RewriteError, Settings, load, rewrite};
@@ -45,7 +45,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// The settings of the file, if a server would start with it and a unix socket.
+/// The settings of the file, if a server would start with them and a unix socket.
 fn start_from(fs: &SimFs) -> Option<Settings> {
     let mut line = CommandLine::parse(["--unixsocket".into(), "/s".into()]).unwrap();
     line.file = Some(FileArgument::Path(PATH.into()));

@@ -1,12 +1,12 @@
-//! Glob patterns: up to the first zero byte the pattern, then the text. The matcher agrees with a model that fills a table, and
-//! takes no more steps than the table has cells.
+//! Glob patterns: the pattern up to the first zero byte, then the text. The matcher agrees with a model that fills a
+//! table, and takes no more steps than the table has cells.
 #![no_main]
 
 use base::glob;
 use libfuzzer_sys::fuzz_target;
 use std::time::{Duration, Instant};
 
-/// A step takes a few nanoseconds; this is a hundred times as much, since other processes run too.
+/// A step takes a few nanoseconds; this is a hundred times as much, because other processes run too.
 const STEP_MAX: Duration = Duration::from_nanos(500);
 
 fuzz_target!(|input: &[u8]| {
@@ -24,11 +24,11 @@ fuzz_target!(|input: &[u8]| {
 enum Token {
     /// `*`
     Any,
-    /// One byte out of these.
+    /// One byte of this set.
     One(Box<[bool; 256]>),
 }
 
-/// Whether `pattern` matches, by a table over all tokens and all places of the text.
+/// Whether `pattern` matches, by a table over all tokens and all positions of the text.
 fn model(pattern: &[u8], text: &[u8], fold: impl Fn(u8) -> u8) -> bool {
     let mut reached = vec![false; text.len() + 1];
     reached[0] = true;
@@ -93,7 +93,7 @@ fn class<'a>(mut rest: &'a [u8], set: &mut [bool; 256], fold: &impl Fn(u8) -> u8
             }
             [b']', tail @ ..] => return tail,
             [from, b'-', to, tail @ ..] => {
-                // Ordered before the case is dropped, so that `[a-Z]` is empty without regard to case.
+                // // Order the bounds before case is folded, so that `[a-Z]` is empty when case is ignored.
                 let (from, to) = (fold(*from.min(to)), fold(*from.max(to)));
                 (from..=to).for_each(|byte| set[usize::from(byte)] = true);
                 rest = tail;

@@ -1,4 +1,5 @@
-//! Requests of memcached clients: bytes 0 to 3 choose how the others are cut; the outcome does not depend on the cuts.
+//! Requests of memcached clients: bytes 0 to 3 choose how the others are split; the result must not depend on the
+//! split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,10 +7,10 @@ use onggi_fuzz::{control, pieces};
 use proto::Arguments;
 use proto::memcached::{Arcus, Command, Limits, Parser, Progress};
 
-/// Small, so that short inputs go beyond it.
+/// Small, so that short inputs exceed it.
 const LIMITS: Limits = Limits { item_bytes_max: 100 };
 
-/// So much a parser may hold: a name, an expiration, and itself.
+/// The most that a parser may hold: a name, an expiration, and itself.
 const HELD_BYTES_MAX: usize = 4096;
 
 fuzz_target!(|input: &[u8]| {
@@ -26,7 +27,7 @@ enum Event {
     Waits(bool),
 }
 
-/// What a connection does with the pieces.
+/// The events of a connection that receives the pieces.
 fn outcome(pieces: &[&[u8]]) -> Vec<Event> {
     let (mut parser, mut kept, mut events) = (Parser::default(), Vec::new(), Vec::new());
     for piece in pieces {
@@ -36,7 +37,7 @@ fn outcome(pieces: &[&[u8]]) -> Vec<Event> {
             let (input, mut out) = (&kept[at..], Arguments::new());
             match parser.parse(input, &LIMITS, &mut out) {
                 Progress::Request { command, consumed } => {
-                    // What stands before or after the requests of a pipe.
+                    // // The beginning or the end of a pipe.
                     let is_mark = matches!(command, Command::Arcus(Arcus::PipeBegin | Arcus::PipeEnd));
                     assert!((consumed > 0 || is_mark) && consumed <= input.len());
                     let words: Vec<Vec<u8>> = out.spans().iter().map(|span| out.bytes(input, *span).to_vec()).collect();

@@ -1,5 +1,6 @@
-//! RDB files, and payloads of DUMP by an even first byte. Whatever the bytes say there is an answer, and what is read is well
-//! formed: written again, it is read as the same. The fuzzer's own limit on memory finds lengths that are believed.
+//! RDB files and, if the first byte is even, payloads of DUMP. Every input gets an answer, and every value that is read
+//! is well-formed: written again, it reads as the same value. The fuzzer's memory limit detects lengths that are
+//! trusted.
 #![no_main]
 
 use base::checksum::Crc64Rdb;
@@ -15,7 +16,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// The value of a payload with a version and the right checksum.
+/// The value of a payload with a version and a valid checksum.
 fn read_payload(bytes: &[u8], version: u8) -> Vec<Value> {
     let version: u16 = if version % 2 == 0 { 12 } else { 80 };
     let mut payload = [bytes, &version.to_le_bytes()].concat();
@@ -24,7 +25,7 @@ fn read_payload(bytes: &[u8], version: u8) -> Vec<Value> {
     dump::read(&payload).map(|(_, value)| value).into_iter().collect()
 }
 
-/// The values of a file, up to what is wrong with it.
+/// The values of a file, up to the first fault.
 fn read_file(bytes: &[u8]) -> Vec<Value> {
     let mut values = Vec::new();
     let Ok(mut reader) = Reader::new(bytes, Some(bytes.len() as u64)) else { return values };

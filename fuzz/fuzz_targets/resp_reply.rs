@@ -1,5 +1,5 @@
-//! Replies: bytes 0 to 2 choose how the others are cut; values and errors do not depend on it, and the cheap way to find
-//! the end of a reply agrees with the parser.
+//! Replies: bytes 0 to 2 choose how the others are split. Values and errors must not depend on the split, and the quick
+//! search for the end of a reply must agree with the parser.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ use proto::reply::{Parser, ReplyError, Value, skip_reply};
 fuzz_target!(|input: &[u8]| {
     let Some((control, data)) = control(input, 3) else { return };
     let (whole, error) = read(&[data]);
-    // Compared as text, in which not-a-number equals itself.
+    // // Compared as text, in which NaN equals itself.
     assert_eq!(format!("{:?}", read(&pieces(data, control))), format!("{:?}", (&whole, &error)));
 
     let mut rest = data;

@@ -1,4 +1,4 @@
-//! Requests: bytes 0 to 3 choose limits and how the others are cut; the outcome does not depend on the cuts.
+//! Requests: bytes 0 to 3 choose limits and how the others are split; the result must not depend on the split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -16,7 +16,7 @@ fuzz_target!(|input: &[u8]| {
     let mut sizes = [control[1], control[2], control[3]];
     let mut data = data.to_vec();
     if control[0] & 0x80 != 0 {
-        // Large bulks are out of reach of short inputs. Every third piece is long, or one would take a second.
+        // // Short inputs cannot contain large bulks. Every third piece is long, or one would take a second.
         data = inflated(&data);
         sizes[0] |= LONG_PIECE;
     }
@@ -26,7 +26,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(outcome(&cut, &limits, true), whole);
 });
 
-/// Puts 33,000 bytes in the place of the first two `~`, so that `$33000\r\n~\r\n` is a large bulk.
+/// Replaces each of the first two `~` by 33,000 bytes, so that `$33000\r\n~\r\n` is a large bulk.
 fn inflated(data: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (number, part) in data.split_inclusive(|byte| *byte == b'~').enumerate() {
@@ -45,7 +45,7 @@ enum Event {
     Waits,
 }
 
-/// What a connection does with the pieces, keeping the contract of `proto::request`.
+/// The events of a connection that receives the pieces, by the contract of `proto::request`.
 fn outcome(pieces: &[&[u8]], limits: &Limits, reads_into_large: bool) -> Vec<Event> {
     let mut parser = RequestParser::new();
     let mut buffer = Vec::new();

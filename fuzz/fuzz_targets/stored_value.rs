@@ -1,4 +1,5 @@
-//! Stored values: any bytes, read with a dictionary at hand; the same bytes as a value to store; and as a dictionary file.
+//! Stored values: arbitrary bytes, read with an available dictionary; the same bytes as a value to store; and as a
+//! dictionary file.
 #![no_main]
 
 use codec::dictionary::DictionaryFile;
@@ -11,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use vfs::SimFs;
 
-/// What a thread has: made once, used for every input, as in the server.
+/// The state of a thread: created once, used for every input, as in the server.
 struct Thread {
     workspace: Workspace,
     reader: Reader,

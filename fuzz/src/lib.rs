@@ -1,10 +1,10 @@
-//! What the fuzz targets share.
+//! Code that the fuzz targets share.
 #![forbid(unsafe_code)]
 
-/// Sizes from here on stand for whole kilobytes, as reads of a socket bring them; those below for up to 15 bytes.
+/// Sizes from this value on mean whole kilobytes, as socket reads return them; smaller ones mean up to 15 bytes.
 pub const LONG_PIECE: u8 = 0xc0;
 
-/// Cuts `data` into pieces whose sizes are drawn from `sizes`, over and over. Without sizes, one piece.
+/// Splits `data` into pieces whose sizes come from `sizes`, repeatedly. Without sizes, one piece.
 pub fn pieces<'a>(data: &'a [u8], sizes: &[u8]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     let mut rest = data;

@@ -48,7 +48,6 @@ const NOT_YET: &[&str] = &[
     "docs/configuration.md",
     "docs/plan-plex.md",
     "docs/protocol/",
-    "fuzz/",
     "tests/",
 ];
 
