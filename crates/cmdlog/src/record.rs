@@ -47,9 +47,6 @@ mod operation {
     pub const COMPRESSED: u8 = 0x20;
 }
 
-/// The type number of a b+tree, which no version writes yet.
-const RESERVED_TYPE: u8 = 7;
-
 /// Changes up to this length are copied into the record, and so pass through the ring.
 const SHARED_BYTES_MIN: usize = 32 << 10;
 
@@ -369,20 +366,7 @@ fn take_effect<'a>(rest: &mut &'a [u8], hasher: &KeyHasher, offset: usize) -> Re
     if first & !flags != operation || !(operation::SET..=operation::STORE_WITH).contains(&operation) {
         return Err(DecodeError::UnknownOperation { operation: first, offset });
     }
-    if names_reserved_type(rest, operation) {
-        return Err(DecodeError::Reserved { what: "b+tree", offset });
-    }
     take_fields(rest, hasher, first, operation).ok_or(DecodeError::Malformed { offset })
-}
-
-/// Whether the effect, whose keyspace comes next, concerns a collection of the reserved type.
-fn names_reserved_type(mut rest: &[u8], operation: u8) -> bool {
-    let rest = &mut rest;
-    let has_type = matches!(operation, operation::STORE | operation::EDIT | operation::LEAVES | operation::STORE_WITH);
-    has_type
-        && take_space(rest).is_some()
-        && take_string(rest).is_some()
-        && wire::take_byte(rest) == Some(RESERVED_TYPE)
 }
 
 fn take_fields<'a>(rest: &mut &'a [u8], hasher: &KeyHasher, first: u8, operation: u8) -> Option<Effect<'a>> {
@@ -699,15 +683,9 @@ mod tests {
     /// Reserved numbers are refused by name, and nothing is skipped.
     #[test]
     fn reserved_effects_are_refused_by_name() {
-        for (payload, what) in [
-            (&b"\x0f\0"[..], "function library"),
-            (b"\x10\0\x01p", "prefix flush"),
-            (b"\x11\0", "slot state"),
-            (b"\x0a\0\x01k\x07\x01c", "b+tree"),
-            (b"\x09\0\x01k\x07\0\x01v", "b+tree"),
-            (b"\x0c\0\x01k\x07\x01l", "b+tree"),
-            (b"\x0e\0\x01k\x07\0\x02\x03\0\x01v", "b+tree"),
-        ] {
+        for (payload, what) in
+            [(&b"\x0f\0"[..], "function library"), (b"\x10\0\x01p", "prefix flush"), (b"\x11\0", "slot state")]
+        {
             assert_eq!(reencode(payload), Err(DecodeError::Reserved { what, offset: 0 }), "{payload:?}");
         }
     }

@@ -32,6 +32,8 @@ pub struct RdbWritten {
     pub path: PathBuf,
     /// Keys in it.
     pub keys: u64,
+    /// Keys that are not, since RDB files have no form for them.
+    pub formless: u64,
     /// Its bytes.
     pub bytes: u64,
 }
@@ -70,6 +72,11 @@ impl Durability {
         let mut state = self.state.lock();
         match result {
             Ok(written) => {
+                if written.formless > 0 {
+                    let keys = written.formless;
+                    let why = "RDB files hold no b+trees, and no collections without elements";
+                    self.parts.tell.say(&format!("RDB file lacks {keys} keys: {why}"));
+                }
                 let (keys, bytes, ms) = (written.keys, written.bytes, since.elapsed().as_millis());
                 let path = written.path.display();
                 self.parts.tell.say(&format!("RDB file done: {path}, {keys} keys, {bytes} bytes in {ms} ms"));

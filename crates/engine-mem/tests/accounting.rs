@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use value::list::End;
 use value::stream::Id;
-use value::{hash, list, set, stream, zset};
+use value::{btree, hash, list, set, stream, zset};
 
 const SPACE: KeyspaceId = KeyspaceId(0);
 const NOW: i64 = 1_700_000_000_000;
@@ -124,6 +124,11 @@ fn changes(kind: Type, rng: &mut Rng, serial: &mut u64) -> Vec<u8> {
             Type::Zset => zset::Change::Add { score: *serial as f64 / 3.0, member: &member }.put(&mut changes),
             Type::List if removes => list::Change::Pop { end: End::Head, count: 1 }.put(&mut changes),
             Type::List => list::Change::Push { end: End::Tail, value: &member }.put(&mut changes),
+            Type::Btree if removes => btree::Change::RemoveRange { start: 0, count: 1 }.put(&mut changes),
+            Type::Btree => {
+                let element = btree::Element { bkey: btree::Bkey::Number(*serial), eflag: b"", data: &member };
+                btree::Change::Put(element).put(&mut changes);
+            }
             Type::Stream if removes => stream::Change::Trim { count: 1 }.put(&mut changes),
             Type::Stream => {
                 let strings: [&[u8]; 2] = [b"name", &member];
@@ -163,7 +168,7 @@ fn a_small_table_takes_one_line() {
 #[test]
 fn costs_of_entries_add_up_to_what_is_counted() {
     let (mut shard, mut rng, mut serial) = (Shard::new(), Rng::new(7), 0);
-    let kinds = [Type::Hash, Type::Set, Type::Zset, Type::List, Type::Stream];
+    let kinds = [Type::Hash, Type::Set, Type::Zset, Type::List, Type::Stream, Type::Btree];
     let steps = if cfg!(miri) { 200 } else { 60_000 };
     for step in 0..steps {
         // A tenth of the keys gets most of the changes, so that some collections are trees.

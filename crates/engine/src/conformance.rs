@@ -291,7 +291,7 @@ impl<E: Engine> Run<E> {
                 hash::Change::Set { field: &element, value: b"value", expire_at }.put(changes);
             }
             Type::Hash => hash::Change::Delete(&element).put(changes),
-            Type::String | Type::Stream => unreachable!("not chosen"),
+            Type::String | Type::Stream | Type::Btree => unreachable!("not chosen"),
         }
     }
 

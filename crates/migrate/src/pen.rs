@@ -29,6 +29,9 @@ pub struct Exported {
     pub keys: u64,
     /// Keys that were left out, since their time has come, or that of all their fields.
     pub expired: u64,
+    /// Keys that were left out, since an RDB file has no form for them: b+trees, and collections that have attributes
+    /// and no elements.
+    pub formless: u64,
     /// Bytes of the file.
     pub bytes: u64,
 }
@@ -128,7 +131,7 @@ impl Refused {
 impl<W: Write> Pen<W> {
     /// Entries met so far: written, or left out since their time has come.
     pub fn entries_met(&self) -> u64 {
-        self.exported.keys + self.exported.expired
+        self.exported.keys + self.exported.expired + self.exported.formless
     }
 
     /// Writes all that a store has.
@@ -177,9 +180,16 @@ impl<W: Write> Pen<W> {
             Type::String => Value::String(value.bytes().to_vec()),
             kind => match stored::of_collection(kind, encoding, value.stored()) {
                 Some(value) => value,
-                None => return Ok(()),
+                None => {
+                    self.exported.formless += 1;
+                    return Ok(());
+                }
             },
         };
+        if value.is_empty_collection() {
+            self.exported.formless += 1;
+            return Ok(());
+        }
         if let Value::Hash(hash) = &mut value {
             hash.drop_due(self.now);
         }

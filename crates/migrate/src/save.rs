@@ -60,8 +60,8 @@ impl RdbFile {
         refuse_foreign(&**dir.fs(), &path)?;
         let page =
             Page { fs: &**dir.fs(), path: &path, target, clock: &*self.clock, dictionaries: Arc::new(dictionaries) };
-        let Exported { keys, bytes, .. } = page.make(|pen| self.fill(pen, dir, set, is_cancelled))?;
-        Ok(RdbWritten { path, keys, bytes })
+        let Exported { keys, formless, bytes, .. } = page.make(|pen| self.fill(pen, dir, set, is_cancelled))?;
+        Ok(RdbWritten { path, keys, formless, bytes })
     }
 
     fn fill(

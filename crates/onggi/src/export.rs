@@ -84,6 +84,11 @@ pub fn run(args: &ExportArgs) -> ExitCode {
                 }
             };
             progress.say(&format!("exported {keys}, {bytes}, to {}{expired}", args.file.display()));
+            if done.formless > 0 {
+                let keys = count(done.formless, "key was", "keys were");
+                progress
+                    .say(&format!("{keys} left out: RDB files hold no b+trees, and no collections without elements"));
+            }
             progress.say(args.target.readers());
             ExitCode::SUCCESS
         }

@@ -9,10 +9,11 @@ use base::integer::{IntegerText, parse_integer};
 use value::stream::{Claim, Claims, Id};
 use value::{Encoding, Stored, Type, hash, list, set, stream, zset};
 
-/// A stored collection as a value; `None` for a string. Expired fields of a hash are included.
+/// A stored collection as a value; `None` for a string, and for a b+tree, which no RDB file can hold. Expired fields of
+/// a hash are included.
 pub fn of_collection(kind: Type, encoding: Encoding, stored: Stored<'_>) -> Option<Value> {
     Some(match kind {
-        Type::String => return None,
+        Type::String | Type::Btree => return None,
         Type::List => Value::List(list::View::of(encoding, stored).forward(0).collect()),
         Type::Set => {
             let (mut members, mut room) = (Strings::default(), IntegerText::default());

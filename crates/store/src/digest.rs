@@ -32,7 +32,7 @@ use sha1::{Digest as _, Sha1};
 use types::Decoder;
 use value::hash::{Cell, View};
 use value::stream::{Big as Stream, Id};
-use value::{Progress, list, set, zset};
+use value::{Progress, btree, list, set, zset};
 
 /// A digest of a value, an entry or a data set; zero is that of nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,6 +76,11 @@ impl Digest {
             Type::Hash => self.add_fields(entry, now),
             Type::Set => self.add_set(set::View::of(entry.encoding, entry.value.stored())),
             Type::Stream => self.mix_stream(Stream::of(entry.value.stored())),
+            Type::Btree => btree::View::of(entry.value.stored()).forward(0).for_each(|element| {
+                let mut change = Vec::new();
+                btree::Change::Put(element).put(&mut change);
+                self.mix(&change);
+            }),
             Type::Zset => self.add_members(&zset::View::of(entry.value.stored())),
         }
         if entry.expire_at.is_some() {

@@ -176,6 +176,7 @@ pub(crate) fn may_be_packed(tree: &SharedBig, limits: &Limits) -> bool {
         Big::Hash(hash) => (hash.len() as u64, limits.hash_entries()),
         Big::List(list) => return list.may_be_packed(limits),
         Big::Stream(_) => return false,
+        Big::Btree(tree) => return tree.may_be_packed(),
     };
     i64::try_from(len).is_ok_and(|len| len <= most)
 }

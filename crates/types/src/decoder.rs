@@ -230,6 +230,11 @@ mod tests {
                 Type::Hash => {
                     hash::Change::Set { field: &element, value: &element, expire_at: None }.put(&mut changes);
                 }
+                Type::Btree => {
+                    let bkey = value::btree::Bkey::Number(number);
+                    let element = value::btree::Element { bkey, eflag: b"flag", data: &element };
+                    value::btree::Change::Put(element).put(&mut changes);
+                }
                 Type::Stream => {
                     let id = stream::Id { ms: number + 1, seq: 0 };
                     stream::Change::put_add(&mut changes, id, 1, [&b"field"[..], &element].into_iter());

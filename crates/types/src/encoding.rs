@@ -22,7 +22,7 @@ pub fn name(entry: &Entry<'_>) -> &'static str {
     match entry.kind {
         Type::String => string_name(entry),
         // Each type says what its forms are called.
-        Type::List | Type::Set | Type::Zset | Type::Hash | Type::Stream => {
+        Type::List | Type::Set | Type::Zset | Type::Hash | Type::Stream | Type::Btree => {
             collection_name(entry.kind, entry.encoding.decompressed())
         }
     }
@@ -50,6 +50,8 @@ pub(crate) fn is_called_big(encoding: Encoding) -> bool {
 fn collection_name(kind: Type, encoding: Encoding) -> &'static str {
     match kind {
         Type::Stream => "stream",
+        Type::Btree if encoding == Encoding::BIG => "btree",
+        Type::Btree => "packed",
         Type::Set if encoding == value::set::INTEGERS => "intset",
         // Valkey keeps no times in a listpack.
         Type::Hash if encoding == value::hash::TIMED => "hashtable",

@@ -207,7 +207,7 @@ impl Sorting<'_> {
                 let mut room = IntegerText::default();
                 set::View::of(encoding, stored).iter().map(|member| member.bytes(&mut room).to_vec()).collect()
             }
-            Type::String | Type::Hash | Type::Stream => return Err(TypeError::WrongType),
+            Type::String | Type::Hash | Type::Stream | Type::Btree => return Err(TypeError::WrongType),
         };
         if self.keeps_order() && self.descending && kind != Type::Set {
             elements.reverse();

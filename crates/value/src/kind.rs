@@ -17,11 +17,13 @@ pub enum Type {
     Hash = 4,
     /// Entries by time, and the groups that consume them.
     Stream = 6,
+    /// Elements with a flag of bytes, ordered by their keys: a type of ARCUS, which Redis does not have.
+    Btree = 7,
 }
 
 impl Type {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::String, Self::List, Self::Set, Self::Zset, Self::Hash, Self::Stream];
+    pub const ALL: [Self; 7] = [Self::String, Self::List, Self::Set, Self::Zset, Self::Hash, Self::Stream, Self::Btree];
 
     /// The name TYPE answers.
     pub fn name(self) -> &'static str {
@@ -32,6 +34,7 @@ impl Type {
             Self::Zset => "zset",
             Self::Hash => "hash",
             Self::Stream => "stream",
+            Self::Btree => "btree",
         }
     }
 
@@ -45,6 +48,7 @@ impl Type {
             3 => Some(Self::Zset),
             4 => Some(Self::Hash),
             6 => Some(Self::Stream),
+            7 => Some(Self::Btree),
             _ => None,
         }
     }

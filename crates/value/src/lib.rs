@@ -22,6 +22,7 @@
 #![deny(unsafe_code)]
 
 pub mod big;
+pub mod btree;
 pub mod buffer;
 pub mod cold;
 pub mod hash;

@@ -1,6 +1,6 @@
 //! The place of a collection while it is edited, and how it is read.
 
-use crate::{Big, Buffer, Encoding, Limits, SharedBig, Type, hash, list, set, stream, zset};
+use crate::{Big, Buffer, Encoding, Limits, SharedBig, Type, btree, hash, list, set, stream, zset};
 use base::UnixMs;
 use base::hash::KeyHasher;
 
@@ -117,6 +117,7 @@ pub fn apply(kind: Type, slot: &mut Slot<'_>, changes: &[u8]) -> Left {
         Type::Zset => zset::apply(slot, changes),
         Type::Hash => hash::apply(slot, changes),
         Type::Stream => stream::apply(slot, changes),
+        Type::Btree => btree::apply(slot, changes),
     }
 }
 
@@ -130,6 +131,7 @@ pub fn len(kind: Type, encoding: Encoding, stored: Stored<'_>) -> u64 {
         Type::Zset => zset::View::of(stored).len(),
         Type::Hash => hash::View::of(encoding, stored).len() as u64,
         Type::Stream => stream::Big::of(stored).len(),
+        Type::Btree => btree::View::of(stored).len(),
     }
 }
 
@@ -149,6 +151,7 @@ pub fn check_changes(kind: Type, changes: &[u8]) -> bool {
         Type::Zset => all::<zset::Change<'_>>(changes, zset::Change::take),
         Type::Hash => all::<hash::Change<'_>>(changes, hash::Change::take),
         Type::Stream => all::<stream::Change<'_>>(changes, stream::Change::take),
+        Type::Btree => all::<btree::Change<'_>>(changes, btree::Change::take),
     }
 }
 

@@ -42,6 +42,9 @@ fn dump(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         _ => None,
     });
     if let Some((bytes, kind, tree)) = big {
+        if kind == Type::Btree {
+            return Err(BTREE);
+        }
         if bytes > REPLY_BYTES_MAX {
             return Err(error::REPLY_TOO_LONG);
         }
@@ -70,9 +73,15 @@ pub(crate) fn payload(entry: &Entry<'_>) -> Result<Vec<u8>, Stop> {
     if content_bytes(entry) > REPLY_BYTES_MAX {
         return Err(error::REPLY_TOO_LONG);
     }
-    let value = stored::of_collection(entry.kind, entry.encoding, entry.value.stored());
-    payload_of(value.unwrap_or_else(|| rdb::Value::String(entry.value.bytes().to_vec())))
+    payload_of(match entry.kind {
+        Type::String => rdb::Value::String(entry.value.bytes().to_vec()),
+        Type::Btree => return Err(BTREE),
+        kind => stored::of_collection(kind, entry.encoding, entry.value.stored()).unwrap_or(NOTHING),
+    })
 }
+
+/// A type of ARCUS.
+const BTREE: Stop = Stop::error("ERR a btree has no form that Redis could load: DUMP and MIGRATE cannot take it");
 
 /// No server loads one.
 const EMPTY: Stop = Stop::error("ERR the collection has no elements, only attributes, which DUMP has no form for");

@@ -7,7 +7,7 @@ use base::glob;
 use proto::ReplyBuffer;
 
 /// Types by their names, as options and replies have them, in any case.
-const TYPE_NAMES: [&str; 6] = ["string", "list", "set", "zset", "hash", "stream"];
+const TYPE_NAMES: [&str; 7] = ["string", "list", "set", "zset", "hash", "stream", "btree"];
 
 /// The most elements visited by a call, whatever COUNT asks for: it is a hint, and the cursor goes on.
 const COUNT_MAX: u64 = 4096;

@@ -70,6 +70,11 @@ fn changes(kind: Type, numbers: std::ops::Range<u64>) -> Vec<u8> {
             }
             Type::Set => set::Change::Add(value).put(&mut changes),
             Type::Zset => zset::Change::Add { score: (number % 7) as f64 / 2.0, member: value }.put(&mut changes),
+            Type::Btree => {
+                let bkey = value::btree::Bkey::Number(number);
+                let element = value::btree::Element { bkey, eflag: b"flag", data: value };
+                value::btree::Change::Put(element).put(&mut changes);
+            }
             Type::String => unreachable!("a string is no tree"),
         }
     }

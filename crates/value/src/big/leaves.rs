@@ -4,7 +4,7 @@ use super::Big;
 use crate::cold::{Cold, Keeper};
 use crate::saved::hashed;
 use crate::tree::{ColdLeaf, Found, Plan, Run};
-use crate::{Progress, Type, hash, list, set, stream, zset};
+use crate::{Progress, Type, btree, hash, list, set, stream, zset};
 use std::sync::Arc;
 
 /// What a pass over the leaves of a tree has found.
@@ -31,6 +31,8 @@ pub enum LeafRun {
     Members(Run<zset::Members>),
     /// Of a stream.
     Stream(stream::FullNode),
+    /// Of a b+tree.
+    Btree(Run<btree::Run>),
 }
 
 impl LeafRun {
@@ -63,6 +65,7 @@ impl LeafRun {
             Self::Set(_) => Type::Set,
             Self::Scores(_) | Self::Members(_) => Type::Zset,
             Self::Stream(_) => Type::Stream,
+            Self::Btree(_) => Type::Btree,
         }
     }
 
@@ -74,6 +77,7 @@ impl LeafRun {
             Self::Scores(run) => run,
             Self::Members(run) => run,
             Self::Stream(node) => node,
+            Self::Btree(run) => run,
         }
     }
 }
@@ -135,6 +139,7 @@ impl Big {
             Self::Set(big) => big.tree().has_cold(),
             Self::Zset(big) => big.by_score().has_cold() || big.by_member().has_cold(),
             Self::Stream(big) => big.has_cold(),
+            Self::Btree(big) => big.tree().has_cold(),
         }
     }
 
@@ -159,6 +164,10 @@ impl Big {
             Self::List(big) => {
                 let (found, next) = big.tree().look_for_cold(from, plan, looks);
                 (named(found, LeafRun::List), next)
+            }
+            Self::Btree(big) => {
+                let (found, next) = big.tree().look_for_cold(from, plan, looks);
+                (named(found, LeafRun::Btree), next)
             }
             Self::Stream(big) => {
                 let (found, next) = big.look_for_cold(from, plan, looks);
@@ -202,6 +211,9 @@ impl Big {
                 big.by_member_mut().replace_run(run, zset::Members::of_cold(cold, count))
             }
             (Self::Stream(big), LeafRun::Stream(node)) => big.store_cold(node, cold),
+            (Self::Btree(big), LeafRun::Btree(run)) => {
+                big.tree_mut().replace_run(run, btree::Run::of_cold(cold, count))
+            }
             _ => false,
         }
     }
@@ -215,6 +227,7 @@ impl Big {
             (Self::Zset(big), LeafRun::Scores(run)) => big.by_score_mut().warm_run(&(), run),
             (Self::Zset(big), LeafRun::Members(run)) => big.warm_members(run),
             (Self::Stream(big), LeafRun::Stream(node)) => big.store_warm(node),
+            (Self::Btree(big), LeafRun::Btree(run)) => big.tree_mut().warm_run(&(), run),
             _ => false,
         }
     }
@@ -228,6 +241,7 @@ impl Big {
             (Self::Zset(big), LeafRun::Scores(run)) => big.by_score().give_run_up(run),
             (Self::Zset(big), LeafRun::Members(run)) => big.by_member().give_run_up(run),
             (Self::Stream(big), LeafRun::Stream(node)) => big.give_up(node),
+            (Self::Btree(big), LeafRun::Btree(run)) => big.tree().give_run_up(run),
             _ => {}
         }
     }
@@ -244,6 +258,7 @@ impl Big {
                 Some(rank) => big.by_member_mut().shed(rank),
             },
             Self::Stream(big) => big.shed(rank),
+            Self::Btree(big) => big.tree_mut().shed(rank),
         }
     }
 
@@ -256,6 +271,7 @@ impl Big {
             Self::Set(big) => big.write_leaves(from, budget, out),
             Self::Zset(big) => big.write_leaves(from, budget, out),
             Self::Stream(big) => big.write_leaves(from, budget, out),
+            Self::Btree(big) => big.write_leaves(from, budget, out),
         }
     }
 
@@ -271,6 +287,7 @@ impl Big {
             Self::Zset(big) => big.push_leaves(leaves, keeper),
             Self::List(big) => big.push_leaves(leaves, keeper),
             Self::Stream(big) => big.push_leaves(leaves, keeper),
+            Self::Btree(big) => big.push_leaves(leaves, keeper),
         };
         assert!(pushed.is_some(), "leaves are checked before they are loaded");
     }
@@ -283,6 +300,7 @@ impl Big {
             Type::Zset => zset::Big::check_leaves(leaves, is_stored),
             Type::List => list::Big::check_leaves(leaves, is_stored),
             Type::Stream => stream::Big::check_leaves(leaves, is_stored),
+            Type::Btree => btree::Big::check_leaves(leaves, is_stored),
             _ => false,
         }
     }
@@ -294,6 +312,7 @@ impl Big {
             Type::Zset => zset::Big::stored_in_leaves(leaves, visit),
             Type::List => list::Big::stored_in_leaves(leaves, visit),
             Type::Stream => stream::Big::stored_in_leaves(leaves, visit),
+            Type::Btree => btree::Big::stored_in_leaves(leaves, visit),
             _ => {}
         }
     }

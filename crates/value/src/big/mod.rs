@@ -6,7 +6,7 @@ mod tests;
 
 pub use leaves::{Find, LeafRun};
 
-use crate::{Body, Encoding, Limits, Slot, Type, hash, list, set, stream, zset};
+use crate::{Body, Encoding, Limits, Slot, Type, btree, hash, list, set, stream, zset};
 use base::hash::KeyHasher;
 
 /// A tree, shared as a whole between the store, replies in flight and a running checkpoint. One plain read of its
@@ -26,6 +26,8 @@ pub enum Big {
     Hash(hash::Big),
     /// A stream.
     Stream(stream::Big),
+    /// A b+tree.
+    Btree(btree::Big),
 }
 
 /// Where [`Big::write_changes`] goes on; the default is the beginning. Each type gives the numbers its own meaning.
@@ -55,6 +57,7 @@ impl Big {
             Type::Zset => Self::Zset(zset::Big::new(hasher)),
             Type::Hash => Self::Hash(hash::Big::new(hasher)),
             Type::Stream => Self::Stream(stream::Big::default()),
+            Type::Btree => Self::Btree(btree::Big::default()),
         }
     }
 
@@ -65,7 +68,7 @@ impl Big {
             Self::Set(big) => big.is_ordered_by(hasher),
             Self::Zset(big) => big.is_ordered_by(hasher),
             Self::Hash(big) => big.is_ordered_by(hasher),
-            Self::List(_) | Self::Stream(_) => true,
+            Self::List(_) | Self::Stream(_) | Self::Btree(_) => true,
         }
     }
 
@@ -77,6 +80,7 @@ impl Big {
             Self::Zset(_) => Type::Zset,
             Self::Hash(_) => Type::Hash,
             Self::Stream(_) => Type::Stream,
+            Self::Btree(_) => Type::Btree,
         }
     }
 
@@ -88,6 +92,7 @@ impl Big {
             Self::Zset(big) => big.memory_bytes(),
             Self::Hash(big) => big.memory_bytes(),
             Self::Stream(big) => big.memory_bytes(),
+            Self::Btree(big) => big.memory_bytes(),
         }
     }
 
@@ -99,7 +104,7 @@ impl Big {
             Self::Hash(big) => big.load(requests, is_edit),
             Self::Set(big) => big.load(requests, is_edit),
             Self::Zset(big) => big.load(requests, is_edit),
-            Self::List(_) | Self::Stream(_) => {}
+            Self::List(_) | Self::Stream(_) | Self::Btree(_) => {}
         }
     }
 
@@ -112,6 +117,7 @@ impl Big {
             Self::Zset(big) => big.content_bytes(),
             Self::Hash(big) => big.content_bytes(),
             Self::Stream(big) => big.content_bytes(),
+            Self::Btree(big) => big.content_bytes(),
         }
     }
 
@@ -126,6 +132,7 @@ impl Big {
             Self::Zset(big) => big.write_changes(from, budget, out),
             Self::Hash(big) => big.write_changes(from, budget, out),
             Self::Stream(big) => big.write_changes(from, budget, out),
+            Self::Btree(big) => big.write_changes(from, budget, out),
         }
     }
 

@@ -298,6 +298,7 @@ impl Pair {
                 assert!(view.backward(u64::MAX).eq(self.elements.iter().rev().map(|element| &**element)));
                 tree.tree().check_sums();
             }
+            Big::Btree(_) => unreachable!("btree::tests make and check these"),
             Big::Stream(stream) => {
                 let Big::Stream(twin) = &self.twin else { unreachable!("it is a stream") };
                 let whole = |entry: crate::stream::Entry<'_>| {
