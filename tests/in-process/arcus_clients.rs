@@ -232,6 +232,21 @@ fn other_commands_end_a_pipe() {
 }
 
 #[test]
+fn several_items_are_read_at_once() {
+    check_everywhere(&[
+        ("set a 1 0 1|x", "STORED"),
+        ("set c 2 0 2|yz", "STORED"),
+        ("sop create s 0 0 0", "CREATED"),
+        ("mget 9 5|a b c s a", "VALUE a 1 1|x|VALUE c 2 2|yz|VALUE a 1 1|x|END"),
+        ("mget 1 1|b", "END"),
+        ("mget 3 2|a,c", "CLIENT_ERROR bad data chunk"),
+        ("mget 3 2|a c d|mn", "CLIENT_ERROR bad data chunk|ERROR|MN"),
+        ("mget 3 0|abc|mn", "CLIENT_ERROR bad value|MN"),
+        ("lop insert l 0 1 create 0 0 0 pipe|x|mget 1 1|a", "RESPONSE 1|CREATED_STORED|END|VALUE a 1 1|x|END"),
+    ]);
+}
+
+#[test]
 fn wrong_lines_are_refused() {
     check_everywhere(&[
         ("lop", "CLIENT_ERROR bad command line format"),
@@ -245,6 +260,238 @@ fn wrong_lines_are_refused() {
         ("mn", "MN"),
         ("setattr k noequals", "CLIENT_ERROR bad command line format"),
     ]);
+}
+
+/// The tree of the protocol's own examples: at most five elements, of which the smallest are trimmed.
+#[test]
+fn trees_trim() {
+    check_everywhere(&[
+        ("bop insert b 10 6|datum1", "NOT_FOUND"),
+        ("bop insert b 10 6 create 11 0 5|datum1", "CREATED_STORED"),
+        ("bop insert b 30 6|datum3", "STORED"),
+        ("bop insert b 50 6|datum5", "STORED"),
+        ("bop insert b 70 6|datum7", "STORED"),
+        ("bop insert b 90 6|datum9", "STORED"),
+        ("bop insert b 90 6|datumX", "ELEMENT_EXISTS"),
+        ("bop upsert b 90 6|datum9", "REPLACED"),
+        ("getattr b trimmed minbkey maxbkey", "ATTR trimmed=0|ATTR minbkey=10|ATTR maxbkey=90|END"),
+        ("bop insert b 110 7|datum11", "STORED"),
+        ("getattr b trimmed minbkey maxbkey", "ATTR trimmed=1|ATTR minbkey=30|ATTR maxbkey=110|END"),
+        ("bop get b 0..1000", "VALUE 11 5|30 6 datum3|50 6 datum5|70 6 datum7|90 6 datum9|110 7 datum11|TRIMMED"),
+        ("bop get b 30..1000", "VALUE 11 5|30 6 datum3|50 6 datum5|70 6 datum7|90 6 datum9|110 7 datum11|END"),
+        ("bop get b 1000..30", "VALUE 11 5|110 7 datum11|90 6 datum9|70 6 datum7|50 6 datum5|30 6 datum3|END"),
+        ("bop get b 0..20", "OUT_OF_RANGE"),
+        ("bop get b 120..200", "NOT_FOUND_ELEMENT"),
+        ("bop get b 31", "NOT_FOUND_ELEMENT"),
+        ("bop get b 50..90 1 1", "VALUE 11 1|70 6 datum7|END"),
+        ("bop get b 50..90 9 1", "NOT_FOUND_ELEMENT"),
+        ("bop insert b 20 1|x", "OUT_OF_RANGE"),
+        ("bop insert b 120 1 getrim|x", "VALUE 11 1|30 6 datum3|TRIMMED"),
+        ("bop insert b 120 1 getrim|x", "ELEMENT_EXISTS"),
+        ("bop count b 0..1000", "COUNT=5"),
+        ("bop count b 60..100", "COUNT=2"),
+        ("bop count b 100..60", "COUNT=2"),
+        ("bop count b 1", "COUNT=0"),
+        ("bop count no 1", "NOT_FOUND"),
+        ("bop get b 0x01", "BKEY_MISMATCH"),
+        ("bop insert b 0x01 1|x", "BKEY_MISMATCH"),
+        ("setattr b overflowaction=error", "OK"),
+        ("getattr b trimmed", "ATTR trimmed=0|END"),
+        ("bop insert b 200 1|x", "OVERFLOWED"),
+        ("setattr b overflowaction=largest_silent_trim", "OK"),
+        ("bop insert b 200 1|x", "OUT_OF_RANGE"),
+        ("bop insert b 10 1|x", "STORED"),
+        ("getattr b trimmed maxbkey", "ATTR trimmed=0|ATTR maxbkey=110|END"),
+        ("setattr b overflowaction=head_trim", "ATTR_ERROR bad value"),
+        ("bop delete b 60..100 1", "DELETED"),
+        ("bop get b 0..1000 delete", "VALUE 11 4|10 1 x|50 6 datum5|90 6 datum9|110 7 datum11|DELETED"),
+        ("bop get b 0..1000", "NOT_FOUND_ELEMENT"),
+        ("bop insert b 0x0aFf 1|x", "STORED"),
+        ("bop get b 0x00..0xff drop", "VALUE 11 1|0x0AFF 1 x|DELETED_DROPPED"),
+        ("bop get b 0x00..0xff", "NOT_FOUND"),
+    ]);
+}
+
+#[test]
+fn trees_have_a_range() {
+    check_everywhere(&[
+        ("bop create r 3 0 0", "CREATED"),
+        (
+            "getattr r",
+            "ATTR type=b+tree|ATTR flags=3|ATTR expiretime=0|ATTR count=0|ATTR maxcount=4000|\
+             ATTR overflowaction=smallest_trim|ATTR readable=on|ATTR maxbkeyrange=0|ATTR minbkey=-1|ATTR maxbkey=-1|\
+             ATTR trimmed=0|END",
+        ),
+        ("setattr r maxbkeyrange=50", "OK"),
+        ("bop insert r 0x01 1|x", "BKEY_MISMATCH"),
+        ("bop insert r 100 1|a", "STORED"),
+        ("bop insert r 120 1|b", "STORED"),
+        ("bop insert r 150 1|c", "STORED"),
+        ("bop insert r 99 1|x", "OUT_OF_RANGE"),
+        ("bop insert r 160 1|d", "STORED"),
+        ("bop get r 0..1000", "VALUE 3 3|120 1 b|150 1 c|160 1 d|END"),
+        ("bop insert r 500 1|e", "STORED"),
+        ("bop get r 0..1000", "VALUE 3 1|500 1 e|END"),
+        ("setattr r maxbkeyrange=0x0a", "ATTR_ERROR bad value"),
+        ("bop insert r 540 1|f", "STORED"),
+        ("setattr r maxbkeyrange=39", "ATTR_ERROR bad value"),
+        ("setattr r maxbkeyrange=40 overflowaction=largest_trim", "OK"),
+        ("bop insert r 470 1|g", "STORED"),
+        ("bop get r 0..1000", "VALUE 3 2|470 1 g|500 1 e|END"),
+        ("bop insert r 511 1|h", "OUT_OF_RANGE"),
+        ("setattr r maxbkeyrange=0", "OK"),
+        ("bop insert r 1 1|i", "STORED"),
+    ]);
+}
+
+#[test]
+fn trees_filter_and_update_eflags() {
+    check_everywhere(&[
+        ("bop insert b 1 0x0101 1 create 7 0 0|a", "CREATED_STORED"),
+        ("bop insert b 2 0x0202 1|b", "STORED"),
+        ("bop insert b 3 1|c", "STORED"),
+        ("bop insert b 4 0xff 1|d", "STORED"),
+        ("bop get b 0..9", "VALUE 7 4|1 0x0101 1 a|2 0x0202 1 b|3 1 c|4 0xFF 1 d|END"),
+        ("bop get b 0..9 0 EQ 0x0101", "VALUE 7 1|1 0x0101 1 a|END"),
+        ("bop get b 0..9 0 NE 0x0101", "VALUE 7 3|2 0x0202 1 b|3 1 c|4 0xFF 1 d|END"),
+        ("bop get b 0..9 1 EQ 0x01,0x02", "VALUE 7 2|1 0x0101 1 a|2 0x0202 1 b|END"),
+        ("bop get b 0..9 0 & 0x03 GE 0x02", "VALUE 7 2|2 0x0202 1 b|4 0xFF 1 d|END"),
+        ("bop count b 0..9 0 GT 0x01", "COUNT=2"),
+        ("bop get b 0..9 0 LT 0x01", "NOT_FOUND_ELEMENT"),
+        ("bop update b 1 1 ^ 0xf0 1|x", "UPDATED"),
+        ("bop update b 3 1 ^ 0xf0 -1", "EFLAG_MISMATCH"),
+        ("bop update b 3 0x05 -1", "UPDATED"),
+        ("bop update b 4 0 1|y", "UPDATED"),
+        ("bop update b 2 -1", "NOTHING_TO_UPDATE"),
+        ("bop update b 2 1|z", "UPDATED"),
+        ("bop update b 9 1|z", "NOT_FOUND_ELEMENT"),
+        ("bop update no 9 1|z", "NOT_FOUND"),
+        ("bop get b 9..0", "VALUE 7 4|4 1 y|3 0x05 1 c|2 0x0202 1 z|1 0x01F1 1 x|END"),
+        ("bop delete b 0..9 0 EQ 0x05", "DELETED"),
+        ("bop delete b 0..9 0 EQ 0x05", "NOT_FOUND_ELEMENT"),
+        ("bop get b 0..9 0 EQ 0x0", "CLIENT_ERROR bad command line format"),
+        ("bop insert b 7 0xg 1|mn", "CLIENT_ERROR bad command line format|MN"),
+    ]);
+}
+
+#[test]
+fn trees_count_positions_and_numbers() {
+    check_everywhere(&[
+        ("bop create b 5 0 0", "CREATED"),
+        ("bop gbp b asc 0", "NOT_FOUND_ELEMENT"),
+        (
+            "bop insert b 10 1 pipe|a|bop insert b 20 1 pipe|b|bop insert b 30 1 pipe|c|bop insert b 40 1|d",
+            "RESPONSE 4|STORED|STORED|STORED|STORED|END",
+        ),
+        ("bop position b 10 asc", "POSITION=0"),
+        ("bop position b 10 desc", "POSITION=3"),
+        ("bop position b 11 asc", "NOT_FOUND_ELEMENT"),
+        ("bop position no 11 asc", "NOT_FOUND"),
+        ("bop position b 0x01 asc", "BKEY_MISMATCH"),
+        ("bop gbp b asc 1", "VALUE 5 1|20 1 b|END"),
+        ("bop gbp b asc 2..9", "VALUE 5 2|30 1 c|40 1 d|END"),
+        ("bop gbp b asc 2..0", "VALUE 5 3|30 1 c|20 1 b|10 1 a|END"),
+        ("bop gbp b desc 0..1", "VALUE 5 2|40 1 d|30 1 c|END"),
+        ("bop gbp b asc 4..9", "NOT_FOUND_ELEMENT"),
+        ("bop pwg b 20 asc", "VALUE 1 5 1 0|20 1 b|END"),
+        ("bop pwg b 20 asc 2", "VALUE 1 5 4 1|10 1 a|20 1 b|30 1 c|40 1 d|END"),
+        ("bop pwg b 20 desc 1", "VALUE 2 5 3 1|30 1 c|20 1 b|10 1 a|END"),
+        ("bop pwg b 20 asc 101", "CLIENT_ERROR too large count value"),
+        ("bop incr b 50 5", "NOT_FOUND_ELEMENT"),
+        ("bop incr b 50 5 100 0x01", "100"),
+        ("bop incr b 50 5", "105"),
+        ("bop decr b 50 200", "0"),
+        ("bop incr b 50 18446744073709551615", "18446744073709551615"),
+        ("bop incr b 50 2", "1"),
+        ("bop get b 50", "VALUE 5 1|50 0x01 1 1|END"),
+        ("bop incr b 10 1", "CLIENT_ERROR cannot increment or decrement non-numeric value"),
+        ("bop incr b 10 0", "CLIENT_ERROR bad command line format"),
+        ("bop incr no 10 1", "NOT_FOUND"),
+    ]);
+}
+
+#[test]
+fn several_trees_are_read_at_once() {
+    check_everywhere(&[
+        (
+            "bop insert b1 10 3 create 11 0 5 pipe|b10|bop insert b1 30 3 pipe|b30|bop insert b1 50 3 pipe|b50|\
+          bop insert b1 70 3 pipe|b70|bop insert b1 90 3 pipe|b90|bop insert b1 40 3|b40",
+            "RESPONSE 6|CREATED_STORED|STORED|STORED|STORED|STORED|STORED|END",
+        ),
+        (
+            "bop insert b2 20 3 create 12 0 0 pipe|b20|bop insert b2 40 3 pipe|b40|bop insert b2 60 3 pipe|b60|\
+          bop insert b2 80 3 pipe|b80|bop insert b2 100 4|b100",
+            "RESPONSE 5|CREATED_STORED|STORED|STORED|STORED|STORED|END",
+        ),
+        ("set kv 0 0 1|x", "STORED"),
+        ("bop create e 1 0 0", "CREATED"),
+        ("bop create u 1 0 0 unreadable", "CREATED"),
+        (
+            "bop mget 18 7 30..60 2|b1 b2 no kv e u b1",
+            "VALUE b1 OK 11 2|ELEMENT 30 3 b30|ELEMENT 40 3 b40|VALUE b2 OK 12 2|ELEMENT 40 3 b40|ELEMENT 60 3 b60|\
+             VALUE no NOT_FOUND|VALUE kv TYPE_MISMATCH|VALUE e NOT_FOUND_ELEMENT|VALUE u UNREADABLE|\
+             VALUE b1 OK 11 2|ELEMENT 30 3 b30|ELEMENT 40 3 b40|END",
+        ),
+        ("bop mget 5 2 0..30 2|b1,b2", "VALUE b1 TRIMMED 11 1|ELEMENT 30 3 b30|VALUE b2 OK 12 1|ELEMENT 20 3 b20|END"),
+        ("bop mget 2 1 0..20 2|b1", "VALUE b1 OUT_OF_RANGE|END"),
+        ("bop mget 2 1 0x01 2|b1", "VALUE b1 BKEY_MISMATCH|END"),
+        ("bop mget 2 1 0..20 51|b1", "CLIENT_ERROR bad value"),
+        ("bop mget 2 1 0..20|b1", "CLIENT_ERROR bad value"),
+        (
+            "bop smget 5 2 0..100 5 duplicate|b1 b2",
+            "ELEMENTS 5|b2 12 20 3 b20|b2 12 40 3 b40|b2 12 60 3 b60|b2 12 80 3 b80|b2 12 100 4 b100|\
+             MISSED_KEYS 1|b1 OUT_OF_RANGE|TRIMMED_KEYS 0|END",
+        ),
+        (
+            "bop smget 5 2 100..0 10 duplicate|b1 b2",
+            "ELEMENTS 10|b2 12 100 4 b100|b1 11 90 3 b90|b2 12 80 3 b80|b1 11 70 3 b70|b2 12 60 3 b60|b1 11 50 3 b50|\
+             b2 12 40 3 b40|b1 11 40 3 b40|b1 11 30 3 b30|b2 12 20 3 b20|MISSED_KEYS 0|TRIMMED_KEYS 1|b1 30|DUPLICATED",
+        ),
+        (
+            "bop smget 5 2 100..0 10 unique|b1 b2",
+            "ELEMENTS 9|b2 12 100 4 b100|b1 11 90 3 b90|b2 12 80 3 b80|b1 11 70 3 b70|b2 12 60 3 b60|b1 11 50 3 b50|\
+             b2 12 40 3 b40|b1 11 30 3 b30|b2 12 20 3 b20|MISSED_KEYS 0|TRIMMED_KEYS 1|b1 30|END",
+        ),
+        (
+            "bop smget 5 2 100..0 2 unique|b1 b2",
+            "ELEMENTS 2|b2 12 100 4 b100|b1 11 90 3 b90|MISSED_KEYS 0|TRIMMED_KEYS 0|END",
+        ),
+        ("bop smget 8 3 30..40 1 2|b1 b2 no", "VALUE 2|b1 11 40 3 b40|b2 12 40 3 b40|MISSED_KEYS 1|no|DUPLICATED"),
+        ("bop smget 5 2 0..100 5|b1 b2", "OUT_OF_RANGE"),
+        ("bop smget 5 2 0x00..0xff 5 unique|b1 b2", "BKEY_MISMATCH"),
+        ("bop smget 5 2 0..100 5 unique|b1 b1", "CLIENT_ERROR bad data chunk"),
+        ("bop smget 5 2 0..100 5 unique|b1 kv", "TYPE_MISMATCH"),
+        ("bop smget 5 2 0..100 5 other|b1 b2|mn", "CLIENT_ERROR bad command line format|ERROR|MN"),
+    ]);
+}
+
+/// What Redis clients see of a b+tree.
+#[test]
+fn redis_clients_see_trees() {
+    let mut server = TestServer::complete(memory, 4);
+    let (arcus, redis) = (server.connect_memcached(), server.connect());
+    let mut ask = |is_redis: bool, request: &str, expected: &str| {
+        let client = if is_redis { redis } else { arcus };
+        let reply = String::from_utf8(server.send(client, wire(request).as_bytes())).unwrap();
+        assert!(reply.starts_with(expected), "{request}: {reply}");
+    };
+    ask(false, "bop insert b 1 2 create 0 0 0|xy", "CREATED_STORED");
+    ask(true, "TYPE b", "+btree");
+    ask(true, "OBJECT ENCODING b", "$6\r\npacked");
+    ask(true, "MEMORY USAGE b", ":");
+    ask(true, "SCAN 0 TYPE btree COUNT 1000", "*2");
+    ask(true, "GET b", "-WRONGTYPE");
+    ask(true, "ZCARD b", "-WRONGTYPE");
+    ask(true, "DUMP b", "-ERR a btree has no form");
+    ask(true, "EXPIRE b 100", ":1");
+    ask(false, "getattr b expiretime", "ATTR expiretime=100");
+    ask(true, "COPY b c", ":1");
+    ask(true, "RENAME b d", "+OK");
+    ask(false, "bop get c 1", "VALUE 0 1|1 2 xy|END".replace('|', "\r\n").as_str());
+    ask(true, "DEL c d", ":2");
+    (0..400).for_each(|number| ask(false, &format!("bop insert t {number} 30 create 0 0 0|{number:030}"), ""));
+    ask(true, "OBJECT ENCODING t", "$5\r\nbtree");
+    ask(true, "DUMP t", "-ERR a btree has no form");
 }
 
 /// The longest element, and one byte more, whose data is skipped.

@@ -20,6 +20,7 @@ pub const fn handler(refusal: Refusal) -> Handler {
         Refusal::FieldTooLong => field_too_long,
         Refusal::BadValue => bad_value,
         Refusal::TooManyMembers => too_many_members,
+        Refusal::TooManyNeighbours => too_many_neighbours,
     }
 }
 
@@ -77,4 +78,8 @@ fn bad_value(_: &mut Ctx<'_>) -> Result<(), Stop> {
 
 fn too_many_members(_: &mut Ctx<'_>) -> Result<(), Stop> {
     refuse(Refusal::TooManyMembers)
+}
+
+fn too_many_neighbours(_: &mut Ctx<'_>) -> Result<(), Stop> {
+    refuse(Refusal::TooManyNeighbours)
 }

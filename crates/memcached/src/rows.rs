@@ -86,11 +86,12 @@ const fn place(command: Command) -> usize {
         Command::Refused(Refusal::FieldTooLong) => 41,
         Command::Refused(Refusal::BadValue) => 42,
         Command::Refused(Refusal::TooManyMembers) => 43,
+        Command::Refused(Refusal::TooManyNeighbours) => 44,
         Command::Arcus(command) => COUNT.saturating_add(arcus::rows::place(command)),
     }
 }
 
-const COUNT: usize = 44;
+const COUNT: usize = 45;
 
 /// A row with one key, behind the name.
 pub const fn keyed(name: &'static str, flags: Flags, keys: &'static [KeySpec], run: Run) -> CommandSpec {
@@ -185,6 +186,7 @@ static COMMANDS: [(Command, &CommandSpec); COUNT] = {
     static ELEMENT_TOO_LARGE: CommandSpec = refusing(Refusal::ElementTooLarge);
     static FIELD_TOO_LONG: CommandSpec = refusing(Refusal::FieldTooLong);
     static BAD_VALUE: CommandSpec = refusing(Refusal::BadValue);
+    static TOO_MANY_NEIGHBOURS: CommandSpec = refusing(Refusal::TooManyNeighbours);
     static TOO_MANY_MEMBERS: CommandSpec = refusing(Refusal::TooManyMembers);
     // Some flags change the item; without them, too, the first client that gets a stale item is the one to renew it.
     static META_GET: CommandSpec = writing("mg", FAST_WRITE, meta::get);
@@ -237,6 +239,7 @@ static COMMANDS: [(Command, &CommandSpec); COUNT] = {
         (Command::Refused(Refusal::FieldTooLong), &FIELD_TOO_LONG),
         (Command::Refused(Refusal::BadValue), &BAD_VALUE),
         (Command::Refused(Refusal::TooManyMembers), &TOO_MANY_MEMBERS),
+        (Command::Refused(Refusal::TooManyNeighbours), &TOO_MANY_NEIGHBOURS),
     ]
 };
 

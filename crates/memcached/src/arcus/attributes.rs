@@ -1,14 +1,16 @@
 //! `getattr` and `setattr`: the attributes of an item of any type.
 
+use super::tree_words::{bkey_of, bkey_text};
 use super::{Request, action_of, overflow_of};
 use crate::arguments::{expiration_of, remaining_seconds};
 use base::UnixMs;
 use command::{Ctx, Stop};
 use engine::{Entry, Key, Type};
 use proto::memcached::arcus::grammar::Action;
+use proto::memcached::arcus::tree_grammar::parse_bkey;
 use proto::memcached::parse_signed;
 use types::TypeError;
-use types::attributed::{self, Attributes};
+use types::attributed::{self, Attributes, Bkey, Tree};
 use types::generic;
 use types::string::Expiration;
 
@@ -26,12 +28,18 @@ enum Name {
     MaxCount,
     OverflowAction,
     Readable,
+    MaxBkeyRange,
+    MinBkey,
+    MaxBkey,
+    Trimmed,
 }
 
 /// Attributes of an item that is no collection.
 const OF_ANY: [Name; 3] = [Name::Type, Name::Flags, Name::ExpireTime];
 /// Those that collections have besides.
 const OF_COLLECTIONS: [Name; 4] = [Name::Count, Name::MaxCount, Name::OverflowAction, Name::Readable];
+/// Those that b+trees have besides.
+const OF_TREES: [Name; 4] = [Name::MaxBkeyRange, Name::MinBkey, Name::MaxBkey, Name::Trimmed];
 
 impl Name {
     fn text(self) -> &'static str {
@@ -43,18 +51,23 @@ impl Name {
             Self::MaxCount => "maxcount",
             Self::OverflowAction => "overflowaction",
             Self::Readable => "readable",
+            Self::MaxBkeyRange => "maxbkeyrange",
+            Self::MinBkey => "minbkey",
+            Self::MaxBkey => "maxbkey",
+            Self::Trimmed => "trimmed",
         }
     }
 
     /// The attribute with this name, if an item has it.
-    fn parse(word: &[u8], is_collection: bool) -> Option<Self> {
-        names(is_collection).find(|name| name.text().as_bytes() == word)
+    fn parse(word: &[u8], kind: Type) -> Option<Self> {
+        names(kind).find(|name| name.text().as_bytes() == word)
     }
 }
 
-fn names(is_collection: bool) -> impl Iterator<Item = Name> {
-    let others = if is_collection { &OF_COLLECTIONS[..] } else { &[] };
-    OF_ANY.into_iter().chain(others.iter().copied())
+fn names(kind: Type) -> impl Iterator<Item = Name> {
+    let others = if kind == Type::String { &[] } else { &OF_COLLECTIONS[..] };
+    let of_trees = if kind == Type::Btree { &OF_TREES[..] } else { &[] };
+    OF_ANY.into_iter().chain(others.iter().copied()).chain(of_trees.iter().copied())
 }
 
 /// An item, as its attributes show it.
@@ -64,6 +77,8 @@ struct Item {
     expire_at: Option<UnixMs>,
     len: u64,
     attributes: Attributes,
+    /// The smallest and the largest key of a b+tree with elements.
+    ends: Option<(Bkey, Bkey)>,
 }
 
 impl Item {
@@ -71,15 +86,23 @@ impl Item {
         let (kind, expire_at) = (entry.kind, entry.expire_at);
         if kind == Type::String {
             let flags = entry.fields.get().flags;
-            return Ok(Self { kind, flags, expire_at, len: 0, attributes: Attributes::default_of(kind) });
+            return Ok(Self { kind, flags, expire_at, len: 0, attributes: Attributes::default_of(kind), ends: None });
         }
         let (attributes, flags) = Attributes::of_entry(entry);
-        Ok(Self { kind, flags, expire_at, len: attributed::len(entry, now)?, attributes })
+        let ends = match kind {
+            Type::Btree => Tree::of_entry(entry).ok().and_then(|tree| tree.view.min().zip(tree.view.max())),
+            _ => None,
+        };
+        Ok(Self { kind, flags, expire_at, len: attributed::len(entry, now)?, attributes, ends })
     }
 
     fn read(ctx: &mut Ctx<'_>, key: &Key<'_>) -> Result<Option<Self>, Stop> {
         let now = ctx.now();
         Ok(ctx.ks.peek_value(key)?.map(|entry| Self::of(&entry, now)).transpose()?)
+    }
+
+    fn end(&self, end: Option<Bkey>) -> String {
+        end.map_or_else(|| "-1".to_owned(), |bkey| bkey_text(&bkey))
     }
 
     fn value(&self, name: Name, now: UnixMs) -> String {
@@ -90,8 +113,24 @@ impl Item {
             Name::Count => self.len.to_string(),
             Name::MaxCount => self.attributes.count_max().to_string(),
             Name::OverflowAction => action_of(self.attributes.overflow).name().to_owned(),
+            Name::MaxBkeyRange => self.attributes.range.map_or_else(|| "0".to_owned(), |range| bkey_text(&range)),
+            Name::MinBkey => self.end(self.ends.map(|ends| ends.0)),
+            Name::MaxBkey => self.end(self.ends.map(|ends| ends.1)),
+            Name::Trimmed => u8::from(self.attributes.is_trimmed).to_string(),
             Name::Readable => (if self.attributes.is_readable { "on" } else { "off" }).to_owned(),
         }
+    }
+}
+
+/// The distance that `maxbkeyrange` sets; 0 for any. `None` when it does not fit the keys that are there.
+fn range_of(value: &[u8], item: &Item) -> Option<Option<Bkey>> {
+    let range = parse_bkey(value).map(|bkey| bkey_of(&bkey))?;
+    if range == Bkey::Number(0) {
+        return Some(None);
+    }
+    match &item.ends {
+        Some((min, max)) if !range.is_like(min) || max.minus(min).is_beyond(&range) => None,
+        _ => Some(Some(range)),
     }
 }
 
@@ -100,6 +139,7 @@ fn type_name(kind: Type) -> &'static str {
     match kind {
         Type::String => "kv",
         Type::Hash => "map",
+        Type::Btree => "b+tree",
         kind => kind.name(),
     }
 }
@@ -108,10 +148,10 @@ fn type_name(kind: Type) -> &'static str {
 pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let Some(request) = Request::of(ctx) else { return Ok(()) };
     let Some(item) = Item::read(ctx, &request.key)? else { return request.answer(ctx, NOT_FOUND) };
-    let is_collection = item.kind != Type::String;
+    let kind = item.kind;
     let asked: Option<Vec<Name>> = match request.words.is_empty() {
-        true => Some(names(is_collection).collect()),
-        false => request.words.iter().map(|word| Name::parse(word, is_collection)).collect(),
+        true => Some(names(kind).collect()),
+        false => request.words.iter().map(|word| Name::parse(word, kind)).collect(),
     };
     let Some(asked) = asked else { return request.answer(ctx, NO_SUCH_NAME) };
     let now = ctx.now();
@@ -162,6 +202,7 @@ enum Attribute {
     MaxCount(Option<u32>),
     Overflow(attributed::Overflow),
     Readable,
+    Range(Option<Bkey>),
 }
 
 impl Attribute {
@@ -169,6 +210,7 @@ impl Attribute {
         match *self {
             Self::MaxCount(count) => attributes.max_count = count,
             Self::Readable => attributes.is_readable = true,
+            Self::Range(range) => attributes.range = range,
             Self::Overflow(overflow) => {
                 attributes.overflow = overflow;
                 attributes.is_trimmed = false;
@@ -179,9 +221,8 @@ impl Attribute {
 
 impl Change {
     fn parse(name: &[u8], value: &[u8], item: &Item, now: UnixMs) -> Result<Self, &'static str> {
-        let is_collection = item.kind != Type::String;
         let number = || parse_signed(value).filter(|number| i32::try_from(*number).is_ok()).ok_or(BAD_VALUE);
-        let change = match Name::parse(name, is_collection).ok_or(NO_SUCH_NAME)? {
+        let change = match Name::parse(name, item.kind).ok_or(NO_SUCH_NAME)? {
             // Nothing is sticky, and nothing becomes so.
             Name::ExpireTime if number()? == -1 => return Err(BAD_VALUE),
             Name::ExpireTime => return Ok(Self::Expiration(expiration_of(number()?, now))),
@@ -198,7 +239,10 @@ impl Change {
             }
             Name::Readable if value == b"on" => Attribute::Readable,
             Name::Readable => return Err(BAD_VALUE),
-            Name::Type | Name::Flags | Name::Count => return Err(NO_SUCH_NAME),
+            Name::MaxBkeyRange => Attribute::Range(range_of(value, item).ok_or(BAD_VALUE)?),
+            Name::Type | Name::Flags | Name::Count | Name::MinBkey | Name::MaxBkey | Name::Trimmed => {
+                return Err(NO_SUCH_NAME);
+            }
         };
         Ok(Self::Attributes(change))
     }

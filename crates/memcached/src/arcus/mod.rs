@@ -1,4 +1,4 @@
-//! The collections of ARCUS: `lop`, `sop`, `mop`, their attributes, and pipes.
+//! The collections of ARCUS: `lop`, `sop`, `mop`, `bop`, their attributes, and pipes.
 //!
 //! The parser has checked each request and put its words in one order ([`proto::memcached::arcus`]). A handler reads
 //! them again, calls an operation of [`types::attributed`], and answers in the words of ARCUS.
@@ -10,6 +10,9 @@ mod map;
 mod pipe;
 pub mod rows;
 mod set;
+mod tree;
+mod tree_many;
+mod tree_words;
 
 use crate::arguments::expiration_of;
 use command::{Args, Ctx, Stop};
@@ -115,7 +118,8 @@ fn kind_of(family: Family) -> Type {
     match family {
         Family::List => Type::List,
         Family::Set => Type::Set,
-        Family::Map | Family::Tree | Family::Any => Type::Hash,
+        Family::Map | Family::Any => Type::Hash,
+        Family::Tree => Type::Btree,
     }
 }
 
@@ -172,6 +176,7 @@ fn new_of(ctx: &Ctx<'_>, key: &[u8], create: &Create, kind: Type) -> Result<New,
         overflow: create.action.map_or(Overflow::default_of(kind), overflow_of),
         is_readable: !create.is_unreadable,
         is_trimmed: false,
+        range: None,
     };
     Ok(New { flags: create.flags, expire_at, attributes })
 }

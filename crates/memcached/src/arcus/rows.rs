@@ -1,9 +1,9 @@
 //! The rows of the collection commands.
 
-use super::{attributes, list, map, pipe, set};
+use super::{attributes, list, map, pipe, set, tree, tree_many};
 use crate::rows::{CHANGE, FAST_WRITE, FOR_ANYBODY, GROWING_WRITE, READ, keyed, keyless};
-use command::spec::Handler;
-use command::{Categories, CommandSpec, Flags, Locks, Run};
+use command::spec::{Begin, Find, Handler};
+use command::{Categories, CommandSpec, Flags, KeyFlags, KeySpec, Locks, Run};
 use proto::memcached::Arcus;
 
 /// The place of a command in [`COMMANDS`].
@@ -29,12 +29,24 @@ const fn writing(name: &'static str, categories: Categories, run: Handler) -> Co
     of(categories, keyed(name, FAST_WRITE, CHANGE, Run::Call(run)))
 }
 
+/// A number of keys, and then the keys.
+const MANY: &[KeySpec] = &[KeySpec {
+    begin: Begin::Index(1),
+    find: Find::Count { count: 0, first: 1, step: 1 },
+    ..KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))
+}];
+
+const fn merging(name: &'static str, categories: Categories, run: Handler) -> CommandSpec {
+    of(categories, keyed(name, Flags::READONLY, MANY, Run::Call(run)))
+}
+
 /// Every command at its [`place`].
 pub static COMMANDS: [(Arcus, &CommandSpec); Arcus::ALL.len()] = {
     const LIST: Categories = Categories::LIST;
     const SET: Categories = Categories::SET;
     const MAP: Categories = Categories::HASH;
     const ANY: Categories = Categories::KEYSPACE;
+    const TREE: Categories = Categories::SORTED_SET;
     static PIPE_BEGIN: CommandSpec = keyless("pipe", FOR_ANYBODY, Locks::None, pipe::begin);
     static PIPE_END: CommandSpec = keyless("pipe", FOR_ANYBODY, Locks::None, pipe::end);
     static GETATTR: CommandSpec = reading("getattr", ANY, attributes::get);
@@ -54,6 +66,23 @@ pub static COMMANDS: [(Arcus, &CommandSpec); Arcus::ALL.len()] = {
     static MOP_UPDATE: CommandSpec = growing("mop_update", MAP, map::update);
     static MOP_DELETE: CommandSpec = writing("mop_delete", MAP, map::delete);
     static MOP_GET: CommandSpec = writing("mop_get", MAP, map::get);
+    static BOP_CREATE: CommandSpec = growing("bop_create", TREE, tree::create);
+    static BOP_INSERT: CommandSpec = growing("bop_insert", TREE, tree::insert);
+    static BOP_UPSERT: CommandSpec = growing("bop_upsert", TREE, tree::upsert);
+    static BOP_INSERT_GETRIM: CommandSpec = growing("bop_insert", TREE, tree::insert_getrim);
+    static BOP_UPSERT_GETRIM: CommandSpec = growing("bop_upsert", TREE, tree::upsert_getrim);
+    static BOP_UPDATE: CommandSpec = growing("bop_update", TREE, tree::update);
+    static BOP_UPDATE_EFLAG: CommandSpec = growing("bop_update", TREE, tree::update_eflag);
+    static BOP_DELETE: CommandSpec = writing("bop_delete", TREE, tree::delete);
+    static BOP_GET: CommandSpec = writing("bop_get", TREE, tree::get);
+    static BOP_COUNT: CommandSpec = reading("bop_count", TREE, tree::count);
+    static BOP_INCR: CommandSpec = growing("bop_incr", TREE, tree::incr);
+    static BOP_DECR: CommandSpec = growing("bop_decr", TREE, tree::decr);
+    static BOP_POSITION: CommandSpec = reading("bop_position", TREE, tree::position);
+    static BOP_GBP: CommandSpec = reading("bop_gbp", TREE, tree::get_by_position);
+    static BOP_PWG: CommandSpec = reading("bop_pwg", TREE, tree::position_with_get);
+    static BOP_MGET: CommandSpec = merging("bop_mget", TREE, tree_many::get_each);
+    static BOP_SMGET: CommandSpec = merging("bop_smget", TREE, tree_many::get_merged);
     [
         (Arcus::PipeBegin, &PIPE_BEGIN),
         (Arcus::PipeEnd, &PIPE_END),
@@ -74,6 +103,23 @@ pub static COMMANDS: [(Arcus, &CommandSpec); Arcus::ALL.len()] = {
         (Arcus::MopUpdate, &MOP_UPDATE),
         (Arcus::MopDelete, &MOP_DELETE),
         (Arcus::MopGet, &MOP_GET),
+        (Arcus::BopCreate, &BOP_CREATE),
+        (Arcus::BopInsert, &BOP_INSERT),
+        (Arcus::BopUpsert, &BOP_UPSERT),
+        (Arcus::BopInsertGetrim, &BOP_INSERT_GETRIM),
+        (Arcus::BopUpsertGetrim, &BOP_UPSERT_GETRIM),
+        (Arcus::BopUpdate, &BOP_UPDATE),
+        (Arcus::BopUpdateEflag, &BOP_UPDATE_EFLAG),
+        (Arcus::BopDelete, &BOP_DELETE),
+        (Arcus::BopGet, &BOP_GET),
+        (Arcus::BopCount, &BOP_COUNT),
+        (Arcus::BopIncr, &BOP_INCR),
+        (Arcus::BopDecr, &BOP_DECR),
+        (Arcus::BopPosition, &BOP_POSITION),
+        (Arcus::BopGbp, &BOP_GBP),
+        (Arcus::BopPwg, &BOP_PWG),
+        (Arcus::BopMget, &BOP_MGET),
+        (Arcus::BopSmget, &BOP_SMGET),
     ]
 };
 

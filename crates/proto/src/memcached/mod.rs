@@ -130,6 +130,8 @@ pub enum Refusal {
     BadValue,
     /// `sop get` of more members than allowed.
     TooManyMembers,
+    /// `bop pwg` of more neighbours than allowed.
+    TooManyNeighbours,
 }
 
 impl Refusal {
@@ -149,6 +151,7 @@ impl Refusal {
             Self::FieldTooLong => "CLIENT_ERROR too long field name",
             Self::BadValue => "CLIENT_ERROR bad value",
             Self::TooManyMembers => "CLIENT_ERROR invalid: too many count",
+            Self::TooManyNeighbours => "CLIENT_ERROR too large count value",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! From bytes to requests.
 
+use super::arcus::grammar::are_keys;
 use super::arcus::{Family, Pipe};
 use super::line::{Words, next_word};
 use super::{Command, Refusal, parse_signed, parse_unsigned};
@@ -9,6 +10,9 @@ use std::sync::Arc;
 
 /// The longest key.
 pub(super) const KEY_BYTES_MAX: usize = 250;
+
+/// The most keys of one `mget`.
+const MGET_KEYS_MAX: u64 = 10_000;
 
 /// The longest beginning of a line, unless it names keys to get.
 const LINE_BYTES_MAX: usize = 2048;
@@ -179,6 +183,7 @@ impl Parser {
         match self.command(name, line, input, limits, out) {
             Progress::Request { command, .. } if !matches!(command, Command::Refused(_)) => {
                 out.rewind(mark);
+                self.keys = None;
                 self.break_pipe(&words, out)
             }
             progress => progress,
@@ -246,6 +251,34 @@ impl Parser {
         Progress::Request { command, consumed: next.map_or(line.end, |(start, _)| start) }
     }
 
+    /// `mget lenkeys numkeys` of ARCUS: checks the line of keys behind it, and gives the first.
+    fn get_many(&mut self, verb: Verb, line: Line<'_>, input: &[u8], words: &Words, out: &mut Arguments) -> Progress {
+        let number = |index| parse_unsigned(words.bytes(line.bytes, index)).filter(|number| *number <= DATA_BYTES_MAX);
+        let (Some(bytes), Some(count)) = (number(1), number(2)) else { return refused(Refusal::Format, line) };
+        let bytes_max = count.saturating_mul(KEY_BYTES_MAX as u64).saturating_add(count).saturating_sub(1);
+        if !(1..=MGET_KEYS_MAX).contains(&count) || count > bytes.wrapping_div(2).wrapping_add(1) || bytes > bytes_max {
+            self.skipped_bytes = bytes.wrapping_add(2);
+            return refused(Refusal::BadValue, line);
+        }
+        let (start, block_end) = (line.end, line.end.wrapping_add(bytes as usize));
+        let end = block_end.wrapping_add(2);
+        let Some(behind) = input.get(block_end..end) else { return Progress::Incomplete };
+        let block = input.get(start..block_end).unwrap_or_default();
+        let is_wrong = |byte: &u8| matches!(byte, b',' | b'\n' | b'\r');
+        if behind != b"\r\n" || block.iter().any(is_wrong) || !are_keys(block, count, KEY_BYTES_MAX) {
+            return refused(Refusal::Data, Line { end, ..line });
+        }
+        let key_end = start.wrapping_add(memchr(b' ', block).unwrap_or(block.len()));
+        let has_more = count > 1;
+        if has_more {
+            let (name_start, name_end) = words.range(0);
+            let name = Arc::new(line.bytes.get(name_start..name_end).unwrap_or_default().to_vec());
+            self.keys = Some(Keys { verb, name, exptime: None });
+        }
+        let consumed = if has_more { key_end.wrapping_add(1) } else { end };
+        request(verb.command(has_more), consumed, &[words.range(0), (start, key_end)], out)
+    }
+
     /// Any command but those that get items.
     fn command(&mut self, name: &[u8], line: Line<'_>, input: &[u8], limits: &Limits, out: &mut Arguments) -> Progress {
         let words = Words::of(line.bytes);
@@ -286,11 +319,13 @@ impl Parser {
             b"md" => self.meta(Command::MetaDelete, line, input, &words, limits, out),
             b"ma" => self.meta(Command::MetaArithmetic, line, input, &words, limits, out),
             b"me" => self.meta(Command::MetaDebug, line, input, &words, limits, out),
+            b"mget" if count == 3 => self.get_many(Verb::Get, line, input, &words, out),
+            b"mgets" if count == 3 => self.get_many(Verb::Gets, line, input, &words, out),
             b"version" => all(Command::Version, line, &words, out),
             b"stats" => all(Command::Stats, line, &words, out),
             b"mn" => all(Command::MetaNoop, line, &words, out),
             b"quit" => all(Command::Quit, line, &words, out),
-            b"lop" | b"sop" | b"mop" | b"getattr" | b"setattr" => match Family::of(name) {
+            b"lop" | b"sop" | b"mop" | b"bop" | b"getattr" | b"setattr" => match Family::of(name) {
                 Some(family) => self.collection(family, line, input, &words, out),
                 None => refused(Refusal::Unknown, line),
             },

@@ -81,6 +81,17 @@ fn requests_have_their_arguments_in_order() {
         ("ms k 3 T0 F5\r\nabc\r\nmd k q\r\n", "MetaSet(ms k abc T0 F5), MetaDelete(md k q)"),
         ("mg aGk= b k\r\n", "MetaGet(mg hi b k)"),
         ("me k\r\n", "MetaDebug(me k)"),
+        ("mget 6 3\r\na bc d\r\nmn\r\n", "GetMore(mget a), GetMore(mget bc), Get(mget d), MetaNoop(mn)"),
+        ("mgets 1 1\r\na\r\n", "Gets(mgets a)"),
+        ("lop get k 1..2 drop\r\n", "Arcus(LopGet)(lop get k   1..2 drop)"),
+        ("sop insert k 3 noreply\r\nabc\r\n", "Arcus(SopInsert)(sop insert k abc noreply)"),
+        (
+            "sop exist k 1 pipe\r\nx\r\nsop exist k 1\r\ny\r\n",
+            "Arcus(PipeBegin)(sop), Arcus(SopExist)(sop exist k x pipe), Arcus(SopExist)(sop exist k y ), \
+             Arcus(PipeEnd)(\\n)",
+        ),
+        ("bop mget 3 2 1..5 9\r\na b\r\n", "Arcus(BopMget)(bop mget 2 a b 1..5 9)"),
+        ("bop update k 1 0x01 -1\r\n", "Arcus(BopUpdateEflag)(bop update k   1 0x01 -1)"),
         ("stats items\r\nverbosity 1\r\n", "Stats(stats items), Verbosity(verbosity 1)"),
     ] {
         assert_eq!(shown(input.as_bytes()), expected, "{input:?}");
@@ -117,6 +128,11 @@ fn wrong_lines_are_refused_as_memcached_refuses_them() {
         ("mg !!! b\r\nms !!! 1 b\r\na\r\nmn\r\n".to_owned(), "Refused(Key)(), Refused(Key)(), MetaNoop(mn)"),
         (format!("ms k 101\r\n{}\r\nmn\r\n", "x".repeat(101)), "SetTooLarge(ms k), MetaNoop(mn)"),
         ("incr k x\r\n".to_owned(), "Refused(Delta)()"),
+        // Counts that cannot be right: the keys are skipped.
+        ("mget 3 3\r\nabc\r\nmn\r\n".to_owned(), "Refused(BadValue)(), MetaNoop(mn)"),
+        ("mget 3 2\r\nabc\r\nmn\r\n".to_owned(), "Refused(Data)(), MetaNoop(mn)"),
+        ("mget 3 2\r\na\nb\r\nmn\r\n".to_owned(), "Refused(Data)(), MetaNoop(mn)"),
+        ("mget x 2\r\nmn\r\n".to_owned(), "Refused(Format)(), MetaNoop(mn)"),
         ("incr k -1\r\n".to_owned(), "Refused(Delta)()"),
         ("touch k x\r\n".to_owned(), "Refused(Expiration)()"),
         ("delete k 1\r\n".to_owned(), "Refused(DeleteFormat)()"),
@@ -174,6 +190,10 @@ fn any_line() -> impl Strategy<Value = Vec<u8>> {
         Just("sop exist"),
         Just("mop get k 3 2\r\na b\r\n"),
         Just("getattr"),
+        Just("mget 3 2\r\na b\r\n"),
+        Just("bop insert k 1 0x01 3"),
+        Just("bop get"),
+        Just("1..5"),
         Just("create"),
         Just("pipe"),
         Just("drop"),

@@ -2,6 +2,7 @@
 
 use base::varint;
 use engine::{Entry, Type};
+use value::btree::Bkey;
 
 /// The most elements of a collection that says nothing else.
 pub const COUNT_DEFAULT: u32 = 4000;
@@ -45,6 +46,7 @@ impl Overflow {
     pub fn default_of(kind: Type) -> Self {
         match kind {
             Type::List => Self::TailTrim,
+            Type::Btree => Self::SmallestTrim,
             _ => Self::Error,
         }
     }
@@ -54,7 +56,7 @@ impl Overflow {
         match self {
             Self::Error => true,
             Self::HeadTrim | Self::TailTrim => kind == Type::List,
-            _ => false,
+            _ => kind == Type::Btree,
         }
     }
 }
@@ -70,18 +72,21 @@ pub struct Attributes {
     pub is_readable: bool,
     /// Whether elements were dropped at the bound.
     pub is_trimmed: bool,
+    /// How far apart the keys of a b+tree may be.
+    pub range: Option<Bkey>,
 }
 
 /// The bits of the first byte: the lowest three are the number of [`Overflow`].
 const OVERFLOW: u8 = 7;
 const UNREADABLE: u8 = 8;
 const TRIMMED: u8 = 16;
+const RANGE: u8 = 32;
 
 impl Attributes {
     /// Those of a collection without any.
     pub fn default_of(kind: Type) -> Self {
         let overflow = Overflow::default_of(kind);
-        Self { max_count: Some(COUNT_DEFAULT), overflow, is_readable: true, is_trimmed: false }
+        Self { max_count: Some(COUNT_DEFAULT), overflow, is_readable: true, is_trimmed: false, range: None }
     }
 
     /// Those of a collection, and its flags.
@@ -108,8 +113,12 @@ impl Attributes {
     pub fn encode(&self) -> Vec<u8> {
         let unreadable = if self.is_readable { 0 } else { UNREADABLE };
         let trimmed = if self.is_trimmed { TRIMMED } else { 0 };
-        let mut out = vec![self.overflow as u8 | unreadable | trimmed];
+        let range = if self.range.is_some() { RANGE } else { 0 };
+        let mut out = vec![self.overflow as u8 | unreadable | trimmed | range];
         varint::put(&mut out, self.max_count.map_or(0, u64::from));
+        if let Some(range) = &self.range {
+            range.put(&mut out);
+        }
         out
     }
 
@@ -117,11 +126,12 @@ impl Attributes {
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (&first, mut rest) = bytes.split_first()?;
         let max_count = u32::try_from(varint::take(&mut rest)?).ok()?;
+        let range = if first & RANGE == 0 { None } else { Some(Bkey::take(&mut rest)?) };
         let overflow = *Overflow::ALL.get(usize::from(first & OVERFLOW))?;
-        let is_whole = rest.is_empty() && first & !(OVERFLOW | UNREADABLE | TRIMMED) == 0;
+        let is_whole = rest.is_empty() && first & !(OVERFLOW | UNREADABLE | TRIMMED | RANGE) == 0;
         let (is_readable, is_trimmed) = (first & UNREADABLE == 0, first & TRIMMED != 0);
         let max_count = Some(max_count).filter(|count| *count > 0);
-        is_whole.then_some(Self { max_count, overflow, is_readable, is_trimmed })
+        is_whole.then_some(Self { max_count, overflow, is_readable, is_trimmed, range })
     }
 }
 
@@ -132,14 +142,15 @@ mod tests {
     /// The bytes that docs/formats/entry-fields.md gives.
     #[test]
     fn golden_bytes() {
-        let attributes =
-            Attributes { max_count: Some(4000), overflow: Overflow::TailTrim, is_readable: false, is_trimmed: false };
+        let default = Attributes::default_of(Type::List);
+        let attributes = Attributes { is_readable: false, ..default };
         assert_eq!(attributes.encode(), b"\x0a\xa0\x1f");
         assert_eq!(Attributes::decode(b"\x0a\xa0\x1f"), Some(attributes));
-        let attributes = Attributes { max_count: None, overflow: Overflow::Error, is_readable: true, is_trimmed: true };
-        assert_eq!(attributes.encode(), b"\x10\0");
-        assert_eq!(Attributes::decode(b"\x10\0"), Some(attributes));
-        for bytes in [&b""[..], b"\0", b"\x07\0", b"\x80\0", b"\0\0\0", b"\0\xff\xff\xff\xff\x7f"] {
+        let (overflow, range) = (Overflow::SmallestTrim, Some(Bkey::Number(300)));
+        let attributes = Attributes { max_count: None, overflow, is_trimmed: true, range, ..default };
+        assert_eq!(attributes.encode(), b"\x33\0\x22\x01\x2c");
+        assert_eq!(Attributes::decode(b"\x33\0\x22\x01\x2c"), Some(attributes));
+        for bytes in [&b""[..], b"\0", b"\x07\0", b"\x80\0", b"\0\0\0", b"\x20\0", b"\0\xff\xff\xff\xff\x7f"] {
             assert_eq!(Attributes::decode(bytes), None, "{bytes:?}");
         }
     }

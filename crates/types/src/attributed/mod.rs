@@ -8,14 +8,21 @@
 //! docs/formats/entry-fields.md describes the bytes of the attributes.
 
 mod attributes;
+mod btree;
 mod list;
 mod map;
+mod merge;
 mod set;
 
 pub use attributes::{Attributes, COUNT_DEFAULT, COUNT_MAX, Overflow};
+pub use btree::{
+    Answer, BitOperator, Btree, Comparison, EflagUpdate, Filter, Put, Query, Range, Tree, Trimmed, Upsert,
+};
 pub use list::{List, Span};
 pub use map::{Fields, Map, Store};
+pub use merge::{Merge, MergeOutcome, Merged, Missed, merge};
 pub use set::Set;
+pub use value::btree::{Bkey, ByteKey, Element};
 
 use crate::{TypeError, collection, fields};
 use base::UnixMs;

@@ -11,7 +11,7 @@ pub enum Change<'a> {
     Put(Element<'a>),
     /// No element has this key.
     Remove(Bkey),
-    /// So many elements from a position on, from 0, are gone, as far as there are any.
+    /// Removes `count` elements from a position on, counted from 0, or as many as there are.
     RemoveRange {
         /// The first.
         start: u64,

@@ -200,7 +200,7 @@ pub fn split_keys(block: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Whether a block is this number of words, none of them longer than `len_max`.
-pub(super) fn are_keys(block: &[u8], count: u64, len_max: usize) -> bool {
+pub(in super::super) fn are_keys(block: &[u8], count: u64, len_max: usize) -> bool {
     let mut found = 0u64;
     let are_words = split_keys(block).all(|word| {
         found = found.saturating_add(1);

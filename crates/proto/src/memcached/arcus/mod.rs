@@ -1,4 +1,4 @@
-//! The collection commands of ARCUS: `lop`, `sop`, `mop` and their relatives.
+//! The collection commands of ARCUS: `lop`, `sop`, `mop` and `bop`.
 //!
 //! Each request has the same first arguments, so that a handler finds them without knowing the line:
 //!
@@ -15,6 +15,8 @@
 
 pub mod grammar;
 mod parser;
+mod tree;
+pub mod tree_grammar;
 
 pub use parser::Family;
 pub(super) use parser::Pipe;
@@ -60,11 +62,45 @@ pub enum Arcus {
     MopDelete,
     /// `mop get key lenfields numfields`
     MopGet,
+    /// `bop create key attributes`
+    BopCreate,
+    /// `bop insert key bkey [eflag]`
+    BopInsert,
+    /// `bop upsert key bkey [eflag]`
+    BopUpsert,
+    /// `bop insert` or `upsert` that shows what was dropped for it.
+    BopInsertGetrim,
+    /// See [`Self::BopInsertGetrim`].
+    BopUpsertGetrim,
+    /// `bop update key bkey [eflag update]` with data.
+    BopUpdate,
+    /// `bop update key bkey [eflag update]` that keeps the data.
+    BopUpdateEflag,
+    /// `bop delete key query`
+    BopDelete,
+    /// `bop get key query`
+    BopGet,
+    /// `bop count key range [filter]`
+    BopCount,
+    /// `bop incr key bkey delta [initial [eflag]]`
+    BopIncr,
+    /// `bop decr key bkey delta [initial [eflag]]`
+    BopDecr,
+    /// `bop position key bkey order`
+    BopPosition,
+    /// `bop gbp key order positions`
+    BopGbp,
+    /// `bop pwg key bkey order [count]`
+    BopPwg,
+    /// `bop mget numkeys keys query`: the keys follow their number, and the words of the line follow them.
+    BopMget,
+    /// `bop smget numkeys keys query [mode]`, in the same order.
+    BopSmget,
 }
 
 impl Arcus {
     /// All of them, each at its own number.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 36] = [
         Self::PipeBegin,
         Self::PipeEnd,
         Self::GetAttr,
@@ -84,5 +120,22 @@ impl Arcus {
         Self::MopUpdate,
         Self::MopDelete,
         Self::MopGet,
+        Self::BopCreate,
+        Self::BopInsert,
+        Self::BopUpsert,
+        Self::BopInsertGetrim,
+        Self::BopUpsertGetrim,
+        Self::BopUpdate,
+        Self::BopUpdateEflag,
+        Self::BopDelete,
+        Self::BopGet,
+        Self::BopCount,
+        Self::BopIncr,
+        Self::BopDecr,
+        Self::BopPosition,
+        Self::BopGbp,
+        Self::BopPwg,
+        Self::BopMget,
+        Self::BopSmget,
     ];
 }

@@ -5,6 +5,7 @@ use super::super::parser::{DATA_BYTES_MAX, KEY_BYTES_MAX, Line, TOO_LONG, push, 
 use super::super::{Command, Parser, Progress, Refusal, parse_unsigned};
 use super::Arcus;
 use super::grammar::{self, Create, Removal, Tail};
+use super::tree;
 use crate::request::Arguments;
 
 /// The longest element, without its line end.
@@ -41,6 +42,7 @@ impl Family {
             b"lop" => Some(Self::List),
             b"sop" => Some(Self::Set),
             b"mop" => Some(Self::Map),
+            b"bop" => Some(Self::Tree),
             b"getattr" | b"setattr" => Some(Self::Any),
             _ => None,
         }
@@ -61,7 +63,7 @@ pub enum Pipe {
 
 /// What follows a line.
 #[derive(Clone, Copy)]
-enum Block {
+pub(super) enum Block {
     /// Another line.
     Nothing,
     /// An element.
@@ -71,17 +73,17 @@ enum Block {
 }
 
 /// A line that was read.
-struct Read {
-    command: Arcus,
-    block: Block,
+pub(super) struct Read {
+    pub(super) command: Arcus,
+    pub(super) block: Block,
     /// The word of the line that is left out of the arguments: the length of the block.
-    left_out: Option<usize>,
+    pub(super) left_out: Option<usize>,
 }
 
 /// Why a line is refused, and how many bytes behind it are skipped.
-struct Wrong {
-    refusal: Refusal,
-    skipped: u64,
+pub(super) struct Wrong {
+    pub(super) refusal: Refusal,
+    pub(super) skipped: u64,
 }
 
 impl From<Refusal> for Wrong {
@@ -173,6 +175,9 @@ impl Parser {
         if !is_whole || !is_right {
             return refused_unless(tail == Tail::Silent, Refusal::Data, Line { end: consumed, ..line });
         }
+        if matches!(read.command, Arcus::BopMget | Arcus::BopSmget) {
+            return tree::request(read.command, (line, (start, end), consumed), input, words, out);
+        }
         let first = words_before(family);
         let (name_start, _) = words.range(0);
         let (_, name_end) = words.range(first.wrapping_sub(2));
@@ -210,6 +215,10 @@ fn without_last_byte(progress: Progress) -> Progress {
 fn read(family: Family, line: Line<'_>, words: &Words, tail: Tail) -> Result<Read, Wrong> {
     let first = words_before(family);
     let last = words.len().wrapping_sub(usize::from(tail != Tail::Reply));
+    if tree::names_keys(family, words.bytes(line.bytes, 1)) {
+        let rest: Vec<&[u8]> = (2..words.len()).map(|index| words.bytes(line.bytes, index)).collect();
+        return tree::read_many(words.bytes(line.bytes, 1), &rest);
+    }
     if last < first || words.bytes(line.bytes, first.wrapping_sub(1)).len() > KEY_BYTES_MAX {
         return Err(Refusal::Format.into());
     }
@@ -219,7 +228,7 @@ fn read(family: Family, line: Line<'_>, words: &Words, tail: Tail) -> Result<Rea
         Family::List => list(name, &rest),
         Family::Set => set(name, &rest),
         Family::Map => map(name, &rest),
-        Family::Tree => Err(Refusal::Format.into()),
+        Family::Tree => tree::read(name, &rest),
         Family::Any => attributes(name, &rest),
     }?;
     if tail == Tail::Piped && !may_be_piped(read.command) {
@@ -241,11 +250,18 @@ fn may_be_piped(command: Arcus) -> bool {
             | Arcus::MopUpsert
             | Arcus::MopUpdate
             | Arcus::MopDelete
+            | Arcus::BopInsert
+            | Arcus::BopUpsert
+            | Arcus::BopUpdate
+            | Arcus::BopUpdateEflag
+            | Arcus::BopDelete
+            | Arcus::BopIncr
+            | Arcus::BopDecr
     )
 }
 
 /// A command without a block, if its words are right.
-fn bare(command: Arcus, is_right: bool) -> Result<Read, Wrong> {
+pub(super) fn bare(command: Arcus, is_right: bool) -> Result<Read, Wrong> {
     match is_right {
         true => Ok(Read { command, block: Block::Nothing, left_out: None }),
         false => Err(Refusal::Format.into()),
@@ -253,7 +269,7 @@ fn bare(command: Arcus, is_right: bool) -> Result<Read, Wrong> {
 }
 
 /// A command with an element behind it, whose length is word `index` of the rest.
-fn with_element(command: Arcus, rest: &[&[u8]], index: usize, is_right: bool) -> Result<Read, Wrong> {
+pub(super) fn with_element(command: Arcus, rest: &[&[u8]], index: usize, is_right: bool) -> Result<Read, Wrong> {
     let bytes = rest.get(index).and_then(|word| parse_unsigned(word)).filter(|bytes| *bytes <= DATA_BYTES_MAX);
     let bytes = bytes.filter(|_| is_right).ok_or(Refusal::Format)?;
     if bytes > ELEMENT_BYTES_MAX {
@@ -262,12 +278,12 @@ fn with_element(command: Arcus, rest: &[&[u8]], index: usize, is_right: bool) ->
     Ok(Read { command, block: Block::Element(bytes), left_out: Some(index) })
 }
 
-fn create(command: Arcus, rest: &[&[u8]], family: Family) -> Result<Read, Wrong> {
+pub(super) fn create(command: Arcus, rest: &[&[u8]], family: Family) -> Result<Read, Wrong> {
     bare(command, Create::parse_whole(rest, family).is_some())
 }
 
 /// Whether the words from `from` on are those of an insert behind its position and length.
-fn may_create(rest: &[&[u8]], from: usize, family: Family) -> bool {
+pub(super) fn may_create(rest: &[&[u8]], from: usize, family: Family) -> bool {
     rest.get(from..).is_some_and(|words| Create::parse_optional(words, family).is_some())
 }
 
@@ -338,7 +354,12 @@ fn fields(command: Arcus, rest: &[&[u8]], is_right: bool) -> Result<Read, Wrong>
 }
 
 /// A command with a line of words behind it.
-fn words_block(command: Arcus, (bytes, count): (u64, u64), count_max: u64, len_max: usize) -> Result<Read, Wrong> {
+pub(super) fn words_block(
+    command: Arcus,
+    (bytes, count): (u64, u64),
+    count_max: u64,
+    len_max: usize,
+) -> Result<Read, Wrong> {
     let bytes_max = count.saturating_mul(len_max as u64).saturating_add(count).saturating_sub(1);
     if count > count_max || count > (bytes / 2).saturating_add(1) || bytes > bytes_max {
         return Err(Wrong { refusal: Refusal::BadValue, skipped: bytes.saturating_add(2) });

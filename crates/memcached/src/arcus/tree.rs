@@ -1,0 +1,260 @@
+//! `bop`: b+trees under one key.
+
+use super::tree_words::{bkey_of, bytes_of, element_line, query_of, update_of};
+use super::{Request, UNREADABLE_REQUEST, create as create_any, removal_of, value_line};
+use command::{Ctx, Stop};
+use proto::memcached::arcus::Family;
+use proto::memcached::arcus::grammar::Removal;
+use proto::memcached::arcus::tree_grammar::{
+    has_eflag, parse_bkey, parse_count, parse_delta, parse_eflag_update, parse_hex, parse_order, parse_positions,
+    take_query,
+};
+use proto::memcached::parse_unsigned;
+use types::attributed::{Added, Answer, Bkey, Btree, ByteKey, Element, Put, Taken, Tree, Upsert};
+
+const OTHER_KIND: &str = "BKEY_MISMATCH";
+const NOT_NUMERIC: Stop = Stop::error("CLIENT_ERROR cannot increment or decrement non-numeric value");
+
+/// `bop create key attributes`
+pub fn create(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    create_any(ctx, Family::Tree)
+}
+
+/// `bop insert key bkey [eflag] [create attributes]`
+pub fn insert(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    put(ctx, Upsert::No, false)
+}
+
+/// `bop upsert key bkey [eflag] [create attributes]`
+pub fn upsert(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    put(ctx, Upsert::Yes, false)
+}
+
+/// [`insert`] with `getrim`: shows the element that was dropped for the new one.
+pub fn insert_getrim(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    put(ctx, Upsert::No, true)
+}
+
+/// [`upsert`] with `getrim`.
+pub fn upsert_getrim(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    put(ctx, Upsert::Yes, true)
+}
+
+fn put(ctx: &mut Ctx<'_>, upsert: Upsert, is_getrim: bool) -> Result<(), Stop> {
+    let Some(mut request) = Request::of(ctx) else { return Ok(()) };
+    if is_getrim {
+        request.words.pop();
+    }
+    let bkey = bkey_word(request.word(0))?;
+    let has_eflag = has_eflag(request.words_from(1));
+    let eflag = if has_eflag { parse_hex(request.word(1)).ok_or(UNREADABLE_REQUEST)? } else { Vec::new() };
+    let new = request.created(ctx, if has_eflag { 2 } else { 1 }, Family::Tree)?;
+    let element = Element { bkey, eflag: &eflag, data: request.block };
+    let (put, trimmed) = Btree(&request.key).insert(ctx.ks, &element, upsert, new.as_ref())?;
+    match trimmed.filter(|_| is_getrim) {
+        Some(gone) => {
+            value_line(ctx.reply, gone.flags, 1);
+            element_line(ctx.reply, &[], &Element { bkey: gone.bkey, eflag: &gone.eflag, data: &gone.data });
+            request.answer(ctx, "TRIMMED")
+        }
+        None => answer_put(&request, ctx, put),
+    }
+}
+
+fn answer_put(request: &Request<'_>, ctx: &mut Ctx<'_>, put: Put) -> Result<(), Stop> {
+    match put {
+        Put::Added(added) => request.answer_added(ctx, added),
+        Put::OtherKind => request.answer(ctx, OTHER_KIND),
+        Put::EflagMismatch => request.answer(ctx, "EFLAG_MISMATCH"),
+        Put::NotNumeric => Err(NOT_NUMERIC),
+    }
+}
+
+/// `bop update key bkey [eflag update]` with data.
+pub fn update(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    change(ctx, true)
+}
+
+/// `bop update key bkey [eflag update] -1`
+pub fn update_eflag(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    change(ctx, false)
+}
+
+fn change(ctx: &mut Ctx<'_>, has_data: bool) -> Result<(), Stop> {
+    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let bkey = bkey_word(request.word(0))?;
+    // Without data the word that says so is still there.
+    let words = request.words_from(1);
+    let words = if has_data { words } else { words.split_last().map_or(words, |(_, words)| words) };
+    if words.is_empty() && !has_data {
+        return request.answer(ctx, "NOTHING_TO_UPDATE");
+    }
+    let eflag = update_of(&parse_eflag_update(words).ok_or(UNREADABLE_REQUEST)?);
+    let data = has_data.then_some(request.block);
+    match Btree(&request.key).update(ctx.ks, &bkey, eflag, data)? {
+        Put::Added(Added::Replaced) => request.answer(ctx, "UPDATED"),
+        put => answer_put(&request, ctx, put),
+    }
+}
+
+/// `bop delete key range [filter] [count] [drop]`
+pub fn delete(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let (query, rest) = take_query(&request.words, 1).ok_or(UNREADABLE_REQUEST)?;
+    let removal = removal_of(Removal::of_delete(rest).ok_or(UNREADABLE_REQUEST)?);
+    let answer = Btree(&request.key).take(ctx.ks, &query_of(&query), (removal, false), |_, _| {})?;
+    answer_read(&request, ctx, answer)
+}
+
+/// `bop get key range [filter] [[offset] count] [delete|drop]`
+pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let (query, rest) = take_query(&request.words, 2).ok_or(UNREADABLE_REQUEST)?;
+    let removal = removal_of(Removal::of_read(rest).ok_or(UNREADABLE_REQUEST)?);
+    let reply = &mut *ctx.reply;
+    let answer = Btree(&request.key).take(ctx.ks, &query_of(&query), (removal, true), |flags, elements| {
+        value_line(reply, flags, elements.len() as u64);
+        elements.iter().for_each(|element| element_line(reply, &[], element));
+    })?;
+    answer_read(&request, ctx, answer)
+}
+
+fn answer_read(request: &Request<'_>, ctx: &mut Ctx<'_>, answer: Answer) -> Result<(), Stop> {
+    match answer {
+        Answer::Taken(taken) => request.answer_taken(ctx, taken),
+        Answer::Trimmed => request.answer(ctx, "TRIMMED"),
+        Answer::OutOfRange => request.answer(ctx, "OUT_OF_RANGE"),
+        Answer::OtherKind => request.answer(ctx, OTHER_KIND),
+    }
+}
+
+/// `bop count key range [filter]`
+pub fn count(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let (query, _) = take_query(&request.words, 0).ok_or(UNREADABLE_REQUEST)?;
+    let query = query_of(&query);
+    let found = Btree(&request.key).read(ctx.ks, |tree| tree.takes(&query.range.from).then(|| tree.count(&query)))?;
+    match found {
+        Err(taken) => request.answer_taken(ctx, taken),
+        Ok(None) => request.answer(ctx, OTHER_KIND),
+        Ok(Some(count)) => request.answer(ctx, &format!("COUNT={count}")),
+    }
+}
+
+/// `bop incr key bkey delta [initial [eflag]]`
+pub fn incr(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    add(ctx, u64::wrapping_add)
+}
+
+/// `bop decr key bkey delta [initial [eflag]]`
+pub fn decr(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    add(ctx, u64::saturating_sub)
+}
+
+fn add(ctx: &mut Ctx<'_>, step: fn(u64, u64) -> u64) -> Result<(), Stop> {
+    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let bkey = bkey_word(request.word(0))?;
+    let delta = parse_delta(request.word(1)).ok_or(UNREADABLE_REQUEST)?;
+    let initial = match request.words_from(2) {
+        [] => None,
+        [initial] => Some((parse_unsigned(initial).ok_or(UNREADABLE_REQUEST)?, ByteKey::default())),
+        [initial, eflag, ..] => {
+            let eflag = bytes_of(&parse_hex(eflag).ok_or(UNREADABLE_REQUEST)?);
+            Some((parse_unsigned(initial).ok_or(UNREADABLE_REQUEST)?, eflag))
+        }
+    };
+    match Btree(&request.key).add(ctx.ks, &bkey, |number| step(number, delta), initial)? {
+        Ok(number) => request.answer(ctx, &number.to_string()),
+        Err(put) => answer_put(&request, ctx, put),
+    }
+}
+
+/// The place of an element in an order.
+struct Ordered<'t, 'k> {
+    tree: &'t Tree<'k>,
+    is_descending: bool,
+}
+
+impl<'k> Ordered<'_, 'k> {
+    /// The place in this order of a place in ascending order, and the other way round.
+    fn place(&self, at: u64) -> u64 {
+        if self.is_descending { self.tree.view.len().saturating_sub(1).saturating_sub(at) } else { at }
+    }
+
+    /// The place of the element with this key.
+    fn of(&self, bkey: &Bkey) -> Option<u64> {
+        let (at, is_there) = self.tree.view.position(bkey);
+        is_there.then(|| self.place(at))
+    }
+
+    /// Elements from one place to another, which may be the smaller one.
+    fn between(&self, from: u64, to: u64) -> Vec<Element<'k>> {
+        let count = usize::try_from(from.abs_diff(to).saturating_add(1)).unwrap_or(usize::MAX);
+        let (first, last) = (self.place(from), self.place(to));
+        match first <= last {
+            true => self.tree.view.forward(first).take(count).collect(),
+            false => self.tree.view.backward(first).take(count).collect(),
+        }
+    }
+}
+
+/// `bop position key bkey order`
+pub fn position(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let bkey = bkey_word(request.word(0))?;
+    let is_descending = parse_order(request.word(1)).ok_or(UNREADABLE_REQUEST)?;
+    let found = Btree(&request.key)
+        .read(ctx.ks, |tree| tree.takes(&bkey).then(|| Ordered { tree, is_descending }.of(&bkey)))?;
+    match found {
+        Err(taken) => request.answer_taken(ctx, taken),
+        Ok(None) => request.answer(ctx, OTHER_KIND),
+        Ok(Some(None)) => request.answer_taken(ctx, Taken::NoElements),
+        Ok(Some(Some(at))) => request.answer(ctx, &format!("POSITION={at}")),
+    }
+}
+
+/// `bop gbp key order positions`: elements by their positions.
+pub fn get_by_position(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let is_descending = parse_order(request.word(0)).ok_or(UNREADABLE_REQUEST)?;
+    let (from, to) = parse_positions(request.word(1)).ok_or(UNREADABLE_REQUEST)?;
+    let reply = &mut *ctx.reply;
+    let found = Btree(&request.key).read(ctx.ks, |tree| {
+        let last = tree.view.len().checked_sub(1).filter(|last| from <= *last || to <= *last);
+        let Some(last) = last else { return Taken::NoElements };
+        let elements = Ordered { tree, is_descending }.between(from.min(last), to.min(last));
+        value_line(reply, tree.flags, elements.len() as u64);
+        elements.iter().for_each(|element| element_line(reply, &[], element));
+        Taken::Shown
+    })?;
+    request.answer_taken(ctx, found.unwrap_or_else(|taken| taken))
+}
+
+/// `bop pwg key bkey order [count]`: the position of an element, and the elements next to it.
+pub fn position_with_get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let bkey = bkey_word(request.word(0))?;
+    let is_descending = parse_order(request.word(1)).ok_or(UNREADABLE_REQUEST)?;
+    let count =
+        if request.words_from(2).is_empty() { 0 } else { parse_count(request.word(2)).ok_or(UNREADABLE_REQUEST)? };
+    let reply = &mut *ctx.reply;
+    let found = Btree(&request.key).read(ctx.ks, |tree| {
+        if !tree.takes(&bkey) {
+            return Answer::OtherKind;
+        }
+        let ordered = Ordered { tree, is_descending };
+        let Some(at) = ordered.of(&bkey) else { return Answer::Taken(Taken::NoElements) };
+        let from = at.saturating_sub(count);
+        let to = at.saturating_add(count).min(tree.view.len().saturating_sub(1));
+        let elements = ordered.between(from, to);
+        let index = at.saturating_sub(from);
+        reply.text_line(&format!("VALUE {at} {} {} {index}", tree.flags, elements.len()));
+        elements.iter().for_each(|element| element_line(reply, &[], element));
+        Answer::Taken(Taken::Shown)
+    })?;
+    answer_read(&request, ctx, found.unwrap_or_else(Answer::Taken))
+}
+
+fn bkey_word(word: &[u8]) -> Result<Bkey, Stop> {
+    parse_bkey(word).map(|bkey| bkey_of(&bkey)).ok_or(UNREADABLE_REQUEST)
+}
