@@ -16,7 +16,7 @@ build:
 
 run: build
 	@mkdir -p data
-	exec $${CARGO_TARGET_DIR:-target}/release/onggi serve --dir ./data $(ARGS)
+	exec $${CARGO_TARGET_DIR:-target}/release/onggi serve --dir ./data --http-port 9121 $(ARGS)
 
 test:
 	@tests/run $(STAGE)

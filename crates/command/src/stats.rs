@@ -16,6 +16,8 @@ pub struct WorkerStats {
     pub keyspace_hits: Counter,
     /// Reads that found none.
     pub keyspace_misses: Counter,
+    /// When the worker's last turn began, in Unix milliseconds.
+    pub turned_at: Counter,
     /// Commands run.
     pub commands_processed: Counter,
     /// Bytes read from clients.
@@ -139,6 +141,7 @@ impl WorkerStats {
             commands: std::iter::repeat_with(CommandStats::new).take(row_count).collect(),
             keyspace_hits: Counter::default(),
             keyspace_misses: Counter::default(),
+            turned_at: Counter::default(),
             commands_processed: Counter::default(),
             input_bytes: Counter::default(),
             output_bytes: Counter::default(),

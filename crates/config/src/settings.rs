@@ -43,6 +43,8 @@ settings! {
     protected_mode: bool,
     /// `memcached-port`: where memcached clients are accepted; 0 for none.
     memcached_port: u16,
+    /// `http-port`: where metrics and the page are shown, on loopback; 0 for nowhere.
+    http_port: u16,
     /// `memcached-database`: the database that they use.
     memcached_database: u32,
     /// `memcached-flush`: whether they may remove all entries of it.

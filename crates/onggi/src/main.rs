@@ -15,6 +15,7 @@ mod serve;
 mod signals;
 mod supervisor;
 mod tools;
+mod web;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::{OsStr, OsString};

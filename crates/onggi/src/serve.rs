@@ -1,7 +1,7 @@
 //! `onggi serve [FILE] [--directive value ...]`: starts the server, reports its address, and stops it on a signal.
 
 use crate::log::ServerLog;
-use crate::{signals, supervisor};
+use crate::{signals, supervisor, web};
 use base::clock::SystemClock;
 use base::random::OsEntropy;
 use clap::Args;
@@ -94,6 +94,7 @@ fn start(line: CommandLine, mut loaded: Loaded, log: &ServerLog) -> Result<(), B
     let addresses: Vec<_> = listeners.iter().map(ToString::to_string).collect();
     let acceptor = Acceptor::new(listeners)?;
     let control = Control::default();
+    let _web = web::start(&loaded.settings, &control)?;
     signals::handle(control.clone(), log.clone(), line)?;
     banner(&loaded, &dir, &addresses.join(", ")).iter().for_each(|line| log.say(line));
     if let Found::New { others } = found {
@@ -136,7 +137,16 @@ fn banner(loaded: &Loaded, dir: &Path, addresses: &str) -> Vec<String> {
         format!("durability:     {}", durability_of(settings)),
         format!("memory budget:  {memory}"),
         format!("compression:    {}", settings.compression),
+        format!("page, metrics:  {}", page_of(settings)),
     ]
+}
+
+/// Where the page is.
+fn page_of(settings: &Settings) -> String {
+    match settings.http_port {
+        0 => "none (http-port 0)".to_owned(),
+        port => format!("http://127.0.0.1:{port}/, http://127.0.0.1:{port}/metrics"),
+    }
 }
 
 /// What the settings guarantee in a power cut, in a few words.

@@ -437,6 +437,7 @@ impl Executor {
     /// Reads the clock and the limits; once a turn of the loop.
     pub fn begin_turn(&mut self) {
         self.now = self.shared.store.clock.now_ms();
+        self.stats.turned_at.raise(self.now.unsigned_abs());
         self.limits = *self.shared.limits.read();
         // Not left to a thread that may not run in time: what may be lost is bounded by what is admitted.
         if let Some(log) = self.shared.store.log_of(&mut self.scratch) {

@@ -25,6 +25,7 @@ pub mod halt_poll;
 pub mod held_output;
 pub mod listen;
 pub mod mailbox;
+mod observe;
 mod openings;
 mod pace;
 pub mod serve;

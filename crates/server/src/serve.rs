@@ -10,6 +10,7 @@ use crate::executor::{ClientLimits, Shared};
 use crate::fetching::{Fetches, RowThreads};
 use crate::listen::{Acceptor, AcceptorHandle, Endpoint, Entrance, Place, listen_unix};
 use crate::mailbox::Mailbox;
+use crate::observe;
 use crate::socket::Socket;
 use crate::strangers::Strangers;
 use crate::upkeep::Upkeep;
@@ -335,6 +336,29 @@ impl Control {
     pub fn settings(&self) -> Option<Arc<Settings>> {
         let shared = self.server.get()?.upgrade()?;
         Some(shared.host.part::<Configuration>().current())
+    }
+
+    /// The text of `INFO everything`; `None` before the server has begun, and after its end. Takes the locks of the shards, one
+    /// after the other, for moments.
+    pub fn info(&self) -> Option<String> {
+        observe::info(&*self.server.get()?.upgrade()?)
+    }
+
+    /// Whether every worker turns. A server that has not begun or has ended is well.
+    ///
+    /// # Errors
+    /// Which worker does not, in a sentence.
+    pub fn health(&self) -> Result<(), String> {
+        self.server.get().and_then(Weak::upgrade).map_or(Ok(()), |shared| observe::health(&shared))
+    }
+
+    /// Whether clients are served, and their changes taken.
+    ///
+    /// # Errors
+    /// Why not, in a sentence.
+    pub fn readiness(&self) -> Result<(), String> {
+        let shared = self.server.get().and_then(Weak::upgrade).ok_or("the server has not begun, or has ended")?;
+        observe::readiness(&shared)
     }
 }
 

@@ -42,7 +42,8 @@ mod tests {
 
     #[test]
     fn numbers_and_text() {
-        let text = "# Server\r\nzero:0\r\nten:10\r\npart:1.25\r\nold:007\r\nless:-3\r\nhuge:1e400\r\nname:a\"b\\c\r\nempty:\r\n";
+        let text = "# Server\r\nzero:0\r\nten:10\r\npart:1.25\r\nold:007\r\nless:-3\r\nhuge:1e400\r\n\
+            name:a\"b\\c\r\nempty:\r\n";
         let json = render(&Figures::parse(text));
         assert_eq!(
             json,

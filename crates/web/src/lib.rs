@@ -1,5 +1,5 @@
-//! What an operator sees over HTTP: `/metrics` for Prometheus, `/healthz` and `/readyz` for what watches the process, and a
-//! page that shows the server live.
+//! What an operator sees over HTTP: `/metrics` for Prometheus, `/healthz` and `/readyz` for what watches the process,
+//! and a page that shows the server live.
 //!
 //! ```text
 //! Facts (the server) --INFO--> figures --> /metrics, /api/info --> the page

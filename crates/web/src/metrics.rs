@@ -370,7 +370,8 @@ const INSTANCE: &[&str] = &[
     "process_id",
 ];
 
-/// All metrics in the text format of Prometheus, version 0.0.4. Of a server that does not serve yet, `redis_up 0` alone.
+/// All metrics in the text format of Prometheus, version 0.0.4. Of a server that does not serve yet, `redis_up 0`
+/// alone.
 pub fn render(figures: Option<&Figures<'_>>) -> String {
     let mut text = Text::default();
     text.head("redis_up", "gauge", "1 while the server serves.");

@@ -42,7 +42,8 @@ async fn guard(request: Request, next: Next) -> Response {
         (header::X_FRAME_OPTIONS, "DENY"),
         (
             header::CONTENT_SECURITY_POLICY,
-            "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'",
+            "default-src 'none'; connect-src 'self'; img-src data:; \
+             style-src 'unsafe-inline'; script-src 'unsafe-inline'",
         ),
     ] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));

@@ -5,7 +5,7 @@ import need
 from job import ROOT, Job, Stage
 
 HOME = ROOT / "tests" / "tools"
-SECONDS_MAX = 540
+SECONDS_MAX = 900
 
 
 def run(job: Job):

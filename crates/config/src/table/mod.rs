@@ -24,6 +24,7 @@ pub static TABLE: &[Section] = &[
     Section { title: "Files", rows: process::FILES },
     Section { title: "Network", rows: network::NETWORK },
     Section { title: "Memcached clients", rows: network::MEMCACHED },
+    Section { title: "Metrics and page", rows: network::HTTP },
     Section { title: "Threads and databases", rows: process::THREADS },
     Section { title: "Security", rows: security::SECURITY },
     Section { title: "Clients and limits", rows: clients::CLIENTS },

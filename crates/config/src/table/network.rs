@@ -103,6 +103,18 @@ pub(super) static NETWORK: &[Directive] = &[
     ),
 ];
 
+/// What an operator sees over HTTP.
+pub(super) static HTTP: &[Directive] = &[Directive::supported(
+    "http-port",
+    integer!(http_port: 0, 65535),
+    "0",
+    "",
+    "The TCP port of 127.0.0.1 that shows the server to a browser (`/`), its figures to Prometheus (`/metrics`), and whether it \
+     works and serves (`/healthz`, `/readyz`), 9121 as a rule. There is no login, so other addresses are not offered. 0 shows \
+     nothing.",
+)
+.at_start()];
+
 /// What memcached clients get.
 pub(super) static MEMCACHED: &[Directive] = &[
     Directive::supported(

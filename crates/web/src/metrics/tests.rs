@@ -3,7 +3,8 @@
 use super::*;
 use std::collections::BTreeSet;
 
-const INFO: &str = "# Server\r\nredis_version:9.1.0\r\nserver_time_usec:1700000010000000\r\nuptime_in_seconds:10\r\nprocess_id:7\r\n\
+const INFO: &str = "# Server\r\nredis_version:9.1.0\r\nserver_time_usec:1700000010000000\r\nuptime_in_seconds:10\r\n\
+    process_id:7\r\n\
     # Memory\r\nused_memory:1024\r\nused_memory_human:1.00K\r\nmaxmemory_policy:noeviction\r\nratio_percent:12.50%\r\n\
     # Persistence\r\naof_last_write_status:ok\r\nlog_last_sync_usec:250\r\nnew_figure:3\r\n\
     # Commandstats\r\ncmdstat_get:calls=4,usec=8,usec_per_call=2.00,rejected_calls=0,failed_calls=1\r\n\
@@ -59,4 +60,17 @@ fn labels_are_escaped() {
     let mut text = Text::default();
     text.sample("name", &[("label", "a\"b\\c\nd")], 1);
     assert_eq!(text.0, "name{label=\"a\\\"b\\\\c\\nd\"} 1\n");
+}
+
+/// docs/metrics.md has the table, row by row.
+#[test]
+fn the_page_of_metrics_is_the_table() {
+    let page = include_str!("../../../../docs/metrics.md");
+    let row = |metric: &Metric| {
+        let kind = if metric.kind == Kind::Counter { "counter" } else { "gauge" };
+        format!("| `{}` | {kind} | `{}` | {} |", metric.name, metric.field, metric.help)
+    };
+    let wanted: Vec<_> = TABLE.iter().map(row).collect();
+    let found = page.lines().skip_while(|line| *line != "| Metric | Kind | Field of INFO | Meaning |").skip(2);
+    assert_eq!(found.collect::<Vec<_>>(), wanted);
 }
