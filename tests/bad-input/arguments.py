@@ -3,25 +3,30 @@
 from resp import Connection, Error, request
 from suite import equal, expect
 
-EDGES = [0, 1, -1, 2, -2, 127, 255, 65535, (1 << 31) - 1, 1 << 31, -(1 << 31), -(1 << 31) - 1, (1 << 32) - 1, 1 << 32, (1 << 53) + 1,
-         (1 << 63) - 1, -(1 << 63), -(1 << 63) + 1, 1 << 63, (1 << 64) - 1, 1 << 64, 10**30, -(10**30), "", " 1", "1 ", "+1", "01", "1.0",
-         "1e3", "nan", "inf", "-inf", "-0", "0x10", "1" * 400, "9" * 20, b"\x001", 8 * (1 << 20), 8 * (1 << 20) - 1, (1 << 20), (1 << 20) - 1]
+EDGES = [0, 1, -1, 2, -2, 127, 255, 65535, (1 << 31) - 1, 1 << 31, -(1 << 31), -(1 << 31) - 1, (1 << 32) - 1,
+         1 << 32, (1 << 53) + 1, (1 << 63) - 1, -(1 << 63), -(1 << 63) + 1, 1 << 63, (1 << 64) - 1, 1 << 64, 10**30,
+         -(10**30), "", " 1", "1 ", "+1", "01", "1.0", "1e3", "nan", "inf", "-inf", "-0", "0x10", "1" * 400,
+         "9" * 20, b"\x001", 8 * (1 << 20), 8 * (1 << 20) - 1, (1 << 20), (1 << 20) - 1]
 
-# `#` stands for a number, `@` for what DUMP gave. A command that has a numeric argument and is not here fails the first check below.
+# `#` stands for a number, `@` for what DUMP gave. A command that has a numeric argument and is not here fails the first
+# check below.
 CALLS = [
-    "APPEND k x", "BITCOUNT k # # BYTE", "BITCOUNT k # # BIT", "BITFIELD k GET u8 #", "BITFIELD k SET i64 # #", "BITFIELD k INCRBY u63 # #",
-    "BITFIELD k OVERFLOW SAT INCRBY i8 # #", "BITFIELD_RO k GET i64 #", "BITPOS k 1 # #", "BITPOS k # 0 -1", "BITPOS k 0 # # BIT",
-    "CLIENT KILL ID #", "CLIENT KILL MAXAGE #", "CLIENT LIST ID #", "CLIENT PAUSE #", "CLIENT UNBLOCK #", "COMMANDLOG GET # slow",
-    "COPY k k2 DB #", "DECRBY n #", "EXPIRE k #", "EXPIREAT k #", "GETBIT k #", "GETEX k EX #", "GETEX k EXAT #", "GETEX k PX #",
-    "GETEX k PXAT #", "GETRANGE k # #", "HELLO #", "INCRBY n #", "INCRBYFLOAT f #", "LATENCY HISTOGRAM get", "LOLWUT VERSION #", "LCS k k2 IDX MINMATCHLEN #",
-    "MEMORY USAGE k SAMPLES #", "MOVE k #", "MSETEX # k v EX 10", "MSETEX 1 k v PX #", "OBJECT FREQ k", "PEXPIRE k #", "PEXPIREAT k #", "PSETEX k # v",
-    "SCAN #", "SCAN 0 COUNT #", "SELECT #", "SET k v EX #", "SET k v PX #", "SET k v EXAT #", "SET k v PXAT #", "SETBIT k # 1",
-    "SETBIT k 1 #", "SETEX k # v", "SETRANGE k # v", "SLOWLOG GET #", "SUBSTR k # #", "SWAPDB # #", "WAIT # #", "WAITAOF # # #",
-    "BACKUP HOLD #", "BGSAVE RDB VERSION #", "CLIENT TRACKING OFF REDIRECT #", "HOTKEYS COUNT #", "MEMORY EXPLAIN DEPTH #", "SORT k LIMIT # #", "SORT_RO k LIMIT # #",
-    "DELIFEQ k #", "CONFIG SET maxmemory-samples #", "CONFIG SET slowlog-max-len #", "CONFIG SET hz #", "RANDOMKEY",
-    "REPLICAOF 127.0.0.1 #", "SLAVEOF 127.0.0.1 #",
-    "MIGRATE 127.0.0.1 # k # 50 COPY", "MIGRATE 127.0.0.1 1 k 0 #", "MIGRATE 127.0.0.1 1 none # #",
-    "RESTORE k # @ REPLACE", "RESTORE k 0 @ REPLACE IDLETIME #", "RESTORE k # @ REPLACE ABSTTL FREQ #",
+    "APPEND k x", "BITCOUNT k # # BYTE", "BITCOUNT k # # BIT", "BITFIELD k GET u8 #", "BITFIELD k SET i64 # #",
+    "BITFIELD k INCRBY u63 # #", "BITFIELD k OVERFLOW SAT INCRBY i8 # #", "BITFIELD_RO k GET i64 #",
+    "BITPOS k 1 # #", "BITPOS k # 0 -1", "BITPOS k 0 # # BIT", "CLIENT KILL ID #", "CLIENT KILL MAXAGE #",
+    "CLIENT LIST ID #", "CLIENT PAUSE #", "CLIENT UNBLOCK #", "COMMANDLOG GET # slow", "COPY k k2 DB #",
+    "DECRBY n #", "EXPIRE k #", "EXPIREAT k #", "GETBIT k #", "GETEX k EX #", "GETEX k EXAT #", "GETEX k PX #",
+    "GETEX k PXAT #", "GETRANGE k # #", "HELLO #", "INCRBY n #", "INCRBYFLOAT f #", "LATENCY HISTOGRAM get",
+    "LOLWUT VERSION #", "LCS k k2 IDX MINMATCHLEN #", "MEMORY USAGE k SAMPLES #", "MOVE k #", "MSETEX # k v EX 10",
+    "MSETEX 1 k v PX #", "OBJECT FREQ k", "PEXPIRE k #", "PEXPIREAT k #", "PSETEX k # v", "SCAN #", "SCAN 0 COUNT #",
+    "SELECT #", "SET k v EX #", "SET k v PX #", "SET k v EXAT #", "SET k v PXAT #", "SETBIT k # 1", "SETBIT k 1 #",
+    "SETEX k # v", "SETRANGE k # v", "SLOWLOG GET #", "SUBSTR k # #", "SWAPDB # #", "WAIT # #", "WAITAOF # # #",
+    "BACKUP HOLD #", "BGSAVE RDB VERSION #", "CLIENT TRACKING OFF REDIRECT #", "HOTKEYS COUNT #",
+    "MEMORY EXPLAIN DEPTH #", "SORT k LIMIT # #", "SORT_RO k LIMIT # #", "DELIFEQ k #",
+    "CONFIG SET maxmemory-samples #", "CONFIG SET slowlog-max-len #", "CONFIG SET hz #", "RANDOMKEY",
+    "REPLICAOF 127.0.0.1 #", "SLAVEOF 127.0.0.1 #", "MIGRATE 127.0.0.1 # k # 50 COPY", "MIGRATE 127.0.0.1 1 k 0 #",
+    "MIGRATE 127.0.0.1 1 none # #", "RESTORE k # @ REPLACE", "RESTORE k 0 @ REPLACE IDLETIME #",
+    "RESTORE k # @ REPLACE ABSTTL FREQ #",
 ]
 
 # Of the edges that are a time to wait, those that a test has.
@@ -42,10 +47,10 @@ def edges(suite):
         for call in CALLS:
             for edge in EDGES:
                 if call == "CLIENT PAUSE #" and isinstance(edge, int) and edge > 0:
-                    # Would hold everybody up for so long, as it should.
+                    # A long pause would delay every client, as it should.
                     continue
                 if call.startswith("WAIT") and isinstance(edge, int) and edge > WAIT_MS_MAX:
-                    # Waits for replicas that are not there for so long, as it should.
+                    # Waits for missing replicas, as it should.
                     continue
                 words = [{"#": edge, "@": payload}.get(word, word) for word in call.split(" ")]
                 prepare = request("SET", "k", "value") + request("SET", "k2", "value2") + request("SET", "n", 5)
@@ -109,10 +114,12 @@ def counts(suite):
             for _ in range(1000):
                 connection.reply()
         for _ in range(80 * suite.times):
-            count = rng.choice([rng.randrange(1, 100), rng.randrange(1 << 63), rng.randrange(-(1 << 63), 0), *EDGES[:20]])
+            numbers = [rng.randrange(1, 100), rng.randrange(1 << 63), rng.randrange(-(1 << 63), 0)]
+            count = rng.choice([*numbers, *EDGES[:20]])
             words = rng.choice([
                 ["SCAN", rng.choice([0, rng.randrange(1 << 64)]), "COUNT", count], ["RANDOMKEY"],
-                ["SCAN", 0, "MATCH", "*" * rng.randrange(1, 40) + "a*b?[^x]", "COUNT", count], ["GETRANGE", "many:1", count, rng.randrange(1 << 63)],
+                ["SCAN", 0, "MATCH", "*" * rng.randrange(1, 40) + "a*b?[^x]", "COUNT", count],
+                ["GETRANGE", "many:1", count, rng.randrange(1 << 63)],
                 ["SLOWLOG", "GET", count], ["KEYS", "many:1" + "?" * rng.randrange(5) + "[0-4]*"],
             ])
             connection.send(request(*words) + request("ECHO", "after"))

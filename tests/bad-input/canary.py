@@ -58,7 +58,11 @@ def _sing(server, full_is_fine, pipe):
             if pipe.poll():
                 break
             key = keys[number % len(keys)]
-            for words, wanted in ((("PING",), (b"PONG",)), (("SET", key, value), (b"OK",)), (("GET", key), (value, None))):
+            for words, wanted in (
+                (("PING",), (b"PONG",)),
+                (("SET", key, value), (b"OK",)),
+                (("GET", key), (value, None)),
+            ):
                 data = request(*words)
                 start = time.perf_counter()
                 connection.send(data)

@@ -39,7 +39,10 @@ def jump(suite, offset):
         # A machine that stood still meanwhile has nothing to say: the keys are due, and gone.
         if (now - first) * 1000 < LIVE_MS - TOLERANCE_MS:
             equal(there, len(keys), f"expired early after {offset}")
-            least, most = LIVE_MS - (now - first) * 1000 - TOLERANCE_MS, LIVE_MS - (before - start) * 1000 + TOLERANCE_MS
+            least, most = (
+                LIVE_MS - (now - first) * 1000 - TOLERANCE_MS,
+                LIVE_MS - (before - start) * 1000 + TOLERANCE_MS,
+            )
             expect(least < left < most, f"after {offset} {left} ms are left and not {least:.0f} to {most:.0f}")
         time.sleep(max(0, LIVE_MS / 1000 * 1.15 + 0.2 - (time.monotonic() - start)))
         equal(connection.call("EXISTS", *keys), 0, f"still there after {offset}")
@@ -48,7 +51,12 @@ def jump(suite, offset):
 
 
 def run(suite):
-    offsets = {"an hour ahead": f"+{HOUR}", "an hour back": f"-{HOUR}", "a year ahead": f"+{YEAR}", "a year back": f"-{YEAR}",
-               "a clock that stands still": "2030-01-01 00:00:00"}
+    offsets = {
+        "an hour ahead": f"+{HOUR}",
+        "an hour back": f"-{HOUR}",
+        "a year ahead": f"+{YEAR}",
+        "a year back": f"-{YEAR}",
+        "a clock that stands still": "2030-01-01 00:00:00",
+    }
     for name, offset in offsets.items():
         suite.check(f"wall clock: {name}", lambda: jump(suite, offset))

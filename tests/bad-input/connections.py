@@ -43,12 +43,17 @@ def storm(suite):
     # What this machine can do at all: the same storm on the peer that does nothing, as many connections or fewer.
     possible = STORM_PER_SECOND * CONTROL_SECONDS / churns(suite.peer, CONTROL_SECONDS)
     print(f"   connection storm: {rate:.0f} a second (control {possible:.0f})", flush=True)
-    expect(rate > min(possible, STORM_PER_SECOND) * STORM_SHARE_MIN, f"only {rate:.0f} connections a second came through")
+    expect(
+        rate > min(possible, STORM_PER_SECOND) * STORM_SHARE_MIN, f"only {rate:.0f} connections a second came through"
+    )
 
 
 def churns(server, seconds):
     """Two processes that connect and close; how long they took for what `seconds` are meant for, or gave up after."""
-    processes = [multiprocessing.Process(target=churn, args=(server, STORM_PER_SECOND // 2, seconds, number)) for number in range(2)]
+    processes = [
+        multiprocessing.Process(target=churn, args=(server, STORM_PER_SECOND // 2, seconds, number))
+        for number in range(2)
+    ]
     start = time.monotonic()
     for process in processes:
         process.start()
@@ -103,7 +108,10 @@ def too_many(suite):
                     connection.close()
             # Over the connection that is there: a new one is turned away as long as they are counted.
             counted = re.compile(rb"connected_clients:(\d+)")
-            eventually(lambda: int(counted.search(control.call("INFO", "clients"))[1]) < 10, "closed connections are still counted")
+            eventually(
+                lambda: int(counted.search(control.call("INFO", "clients"))[1]) < 10,
+                "closed connections are still counted",
+            )
             with Connection(server) as connection:
                 equal(connection.call("PING"), b"PONG")
         finally:

@@ -101,7 +101,13 @@ def announced_sizes(suite):
     before = server.resident()
     with many(server, 1000) as connections:
         for number, connection in enumerate(connections):
-            connection.send((b"*1048576\r\n$536870912\r\n", b"*1048576\r\n" + b"$1\r\na\r\n" * 10, b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$536870912\r\n" + b"x" * 1000)[number % 3])
+            connection.send(
+                (
+                    b"*1048576\r\n$536870912\r\n",
+                    b"*1048576\r\n" + b"$1\r\na\r\n" * 10,
+                    b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$536870912\r\n" + b"x" * 1000,
+                )[number % 3]
+            )
         time.sleep(1)
         grown = server.resident() - before
         measure(grown < 48 * MB, f"a thousand announcements take {grown / MB:.1f} MB")
@@ -136,7 +142,9 @@ def slow_senders(suite):
     """Requests a byte at a time, on many connections at once."""
     server = suite.server
     with many(server, 200) as connections:
-        data = [request("SET", f"slow:{number}", number) + b"GET slow:%d\r\n" % number for number in range(len(connections))]
+        data = [
+            request("SET", f"slow:{number}", number) + b"GET slow:%d\r\n" % number for number in range(len(connections))
+        ]
         for position in range(max(map(len, data))):
             for connection, whole in zip(connections, data):
                 connection.send(whole[position:position + 1])
@@ -147,10 +155,16 @@ def slow_senders(suite):
 
 
 SPEECHES = [
-    b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nSET a b\r\n",
-    bytes.fromhex("1603010200010001fc0303") + b"\x5a" * 200, b"set k 0 0 5\r\nhello\r\nget k\r\nquit\r\n",
-    bytes.fromhex("800000050000000000000005000000000000000068656c6c6f"), b"%1\r\n+HELLO\r\n:3\r\n", b"~2\r\n+GET\r\n+k\r\n",
-    b"*1\r\n:1\r\n", b"*1\r\n*1\r\n$4\r\nPING\r\n", b"*-1\r\n*0\r\n*1\r\n$0\r\n\r\n", b'SET "unbalanced\r\n', b"\r\n" * 1000, b"\0" * 5000,
+    b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nSET a b\r\n",
+    bytes.fromhex("1603010200010001fc0303") + b"\x5a" * 200,
+    b"set k 0 0 5\r\nhello\r\nget k\r\nquit\r\n",
+    bytes.fromhex("800000050000000000000005000000000000000068656c6c6f"),
+    b"%1\r\n+HELLO\r\n:3\r\n", b"~2\r\n+GET\r\n+k\r\n", b"*1\r\n:1\r\n", b"*1\r\n*1\r\n$4\r\nPING\r\n",
+    b"*-1\r\n*0\r\n*1\r\n$0\r\n\r\n",
+    b'SET "unbalanced\r\n',
+    b"\r\n" * 1000,
+    b"\0" * 5000,
     b"SSH-2.0-OpenSSH_9.2\r\n", b"*3\r\n$3\r\nSET\r\n$-5\r\n", b"*2\r\n$4\r\nECHO\r\n$3\r\nabcdef\r\n",
 ]
 
@@ -158,8 +172,17 @@ SPEECHES = [
 def garbage(suite):
     """Random bytes, requests with flipped and missing bytes, and other protocols. Nothing of it may hurt."""
     server, rng = suite.server, suite.random("garbage")
-    valid = [request("SET", "garbage", "x" * 50), request("GET", "garbage"), request("PING"), request("MGET", "garbage", "b"),
-             b"PING\r\n", b"GET garbage\r\n", request("HELLO", 3), request("MULTI"), request("EXEC")]
+    valid = [
+        request("SET", "garbage", "x" * 50),
+        request("GET", "garbage"),
+        request("PING"),
+        request("MGET", "garbage", "b"),
+        b"PING\r\n",
+        b"GET garbage\r\n",
+        request("HELLO", 3),
+        request("MULTI"),
+        request("EXEC"),
+    ]
     with Connection(server) as keeper:
         keeper.call("SET", "kept", "value")
         deadline = time.monotonic() + 6 * suite.times

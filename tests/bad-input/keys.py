@@ -68,10 +68,15 @@ def flooding(suite):
             speeds[name].append(speed(suite.server, keys))
         # The fastest of several: what else runs on the machine can only slow one down. More rounds when in doubt.
         best = {name: max(values) for name, values in speeds.items()}
-        slow = {name: f"{value / best['random']:.2f}" for name, value in best.items() if value < SHARE_MIN * best["random"]}
+        slow = {
+            name: f"{value / best['random']:.2f}" for name, value in best.items() if value < SHARE_MIN * best["random"]
+        }
         if round_number + 1 >= ROUNDS and not slow:
             break
-    print("   thousand operations a second: " + ", ".join(f"{name} {value / 1000:.0f}" for name, value in best.items()), flush=True)
+    print(
+        "   thousand operations a second: " + ", ".join(f"{name} {value / 1000:.0f}" for name, value in best.items()),
+        flush=True,
+    )
     with Connection(suite.server) as connection:
         connection.call("FLUSHALL", "SYNC")
     expect(not slow, f"of the speed of random keys: {slow}")
@@ -120,15 +125,19 @@ def expiry_storm(suite):
         value = b"v" * 100
         began = time.monotonic()
         for start in range(0, EXPIRING, 1000):
-            connection.send(b"".join(request("SET", f"storm:{number}", value, "PXAT", due) for number in range(start, start + 1000)))
+            connection.send(
+                b"".join(request("SET", f"storm:{number}", value, "PXAT", due) for number in range(start, start + 1000))
+            )
             drain(connection, 5 * 1000)
         held = server.resident() - before
-        # The moment is moved to soon, in one pass, so that filling may take as long as it likes: soon is thrice as long as
-        # that took, and a little.
+        # The moment is moved to soon, in one pass, so that filling may take as long as it likes: soon is thrice as long
+        # as that took, and a little.
         filled = time.monotonic() - began
         due = int((time.time() + 3 + 3 * filled) * 1000)
         for start in range(0, EXPIRING, 1000):
-            connection.send(b"".join(request("PEXPIREAT", f"storm:{number}", due) for number in range(start, start + 1000)))
+            connection.send(
+                b"".join(request("PEXPIREAT", f"storm:{number}", due) for number in range(start, start + 1000))
+            )
             drain(connection, 4 * 1000)
         return before, held, due, GONE_SECONDS + 2 * filled
 
@@ -156,13 +165,21 @@ def storm(suite):
             outcome["returned"] = time.monotonic() - start
             expect(expired() >= EXPIRING, f"only {expired()} have expired")
             slow = [entry[2] / 1000 for entry in connection.call("SLOWLOG", "GET", -1)]
-            print(f"   commands that took more than 5 ms in the server: {len(slow)}, the slowest {max(slow, default=0):.1f} ms", flush=True)
+            print(
+                f"   commands that took more than 5 ms in the server: {len(slow)}, the slowest "
+                f"{max(slow, default=0):.1f} ms",
+                flush=True,
+            )
 
     with Connection(server) as connection:
         connection.call("CONFIG", "SET", "slowlog-log-slower-than", 5000)
         connection.call("SLOWLOG", "RESET")
     suite.attack("a million keys expire at once", body, after=None, p99_ms=5)
-    print(f"   a million keys: gone after {outcome.get('gone', 0):.1f} s, memory back after {outcome.get('returned', 0):.1f} s, of {seconds_max:.1f}", flush=True)
+    print(
+        f"   a million keys: gone after {outcome.get('gone', 0):.1f} s, memory back after "
+        f"{outcome.get('returned', 0):.1f} s, of {seconds_max:.1f}",
+        flush=True,
+    )
     measure(outcome.get("gone", 99) <= seconds_max, "keys are left")
     measure(outcome.get("returned", 99) <= seconds_max, "memory is not back")
 

@@ -23,7 +23,16 @@ def nothing_runs(suite):
                     continue
                 text = stranger.error(name, *["kept"] * count)
                 expect("NOAUTH" in text, f"{name} with {count} arguments: {text!r}")
-        for words in (["MULTI"], ["EXEC"], ["GET", "kept"], ["HELLO", 3], ["HELLO"], ["NOSUCH"], ["AUTH"], ["SHUTDOWN", "NOSAVE"]):
+        for words in (
+            ["MULTI"],
+            ["EXEC"],
+            ["GET", "kept"],
+            ["HELLO", 3],
+            ["HELLO"],
+            ["NOSUCH"],
+            ["AUTH"],
+            ["SHUTDOWN", "NOSAVE"],
+        ):
             expect(stranger.error(*words), f"{words} ran")
         equal(control.call("GET", "kept"), b"value")
         control.call("DEL", "kept")
@@ -57,7 +66,10 @@ def strangers(suite):
             late = Connection(server)
             equal(late.call("PING"), b"PONG")
             clients = lambda: control.call("CLIENT", "LIST").count(b"\n")
-            eventually(lambda: clients() <= limit + len(members) + 4, f"more connections than a limit of {limit} strangers allows")
+            eventually(
+                lambda: clients() <= limit + len(members) + 4,
+                f"more connections than a limit of {limit} strangers allows",
+            )
             expect(crowd[-1].error("PING").startswith("NOAUTH"), "the newest stranger is gone")
             late.close()
         for member in members:
@@ -92,8 +104,12 @@ def guessing(suite):
                 answered += guesser.buffer.count(b"WRONGPASS")
                 expect(b"+OK" not in guesser.buffer, "a wrong password was taken")
             seconds = time.monotonic() - began
-            print(f"   guessing: {sent:.0f} passwords sent, {answered} answered in {seconds:.1f} s; a login from elsewhere took at most "
-                  f"{max(waits) * 1000:.0f} ms (control {max(control_waits) * 1000:.0f})", flush=True)
+            print(
+                f"   guessing: {sent:.0f} passwords sent, {answered} answered in {seconds:.1f} s; a login from "
+                f"elsewhere took at most "
+                f"{max(waits) * 1000:.0f} ms (control {max(control_waits) * 1000:.0f})",
+                flush=True,
+            )
             expect(sent > 50_000, f"only {sent:.0f} were sent")
             # 100 connections, at most one answer a second each once the delay has grown.
             expect(answered <= 100 * (seconds + 3), f"{answered} guesses were answered")
@@ -105,10 +121,17 @@ def redaction(suite):
     """No password is shown by SLOWLOG, COMMANDLOG, MONITOR, CLIENT LIST or the log."""
     server = suite.server
     secret = "s3cret-that-nobody-may-see"
-    with Connection(server) as control, Connection(server) as monitor, Connection(server, password="", source="127.0.0.3") as stranger:
+    with Connection(server) as control, Connection(server) as monitor, Connection(
+        server, password="", source="127.0.0.3"
+    ) as stranger:
         control.call("CONFIG", "SET", "slowlog-log-slower-than", 0, "commandlog-request-larger-than", 0)
         monitor.call("MONITOR")
-        for words in (["AUTH", secret], ["AUTH", "default", secret], ["HELLO", 3, "AUTH", "default", secret], ["HELLO", 2, "auth", secret, secret, "SETNAME", "n"]):
+        for words in (
+            ["AUTH", secret],
+            ["AUTH", "default", secret],
+            ["HELLO", 3, "AUTH", "default", secret],
+            ["HELLO", 2, "auth", secret, secret, "SETNAME", "n"],
+        ):
             stranger.error(*words)
             control.error(*words)
         before = server.password
@@ -118,11 +141,17 @@ def redaction(suite):
             control.error(*words)
         equal(control.call("MIGRATE", "h", 1, "no such key", 0, 10, "AUTH", secret), b"NOKEY")
         equal(control.call("MIGRATE", "h", 1, "no such key", 0, 10, "AUTH2", "user", secret), b"NOKEY")
-        shown = [str(control.call("SLOWLOG", "GET", -1)), str(control.call("COMMANDLOG", "GET", -1, "large-request")), str(control.call("CLIENT", "LIST"))]
+        shown = [
+            str(control.call("SLOWLOG", "GET", -1)),
+            str(control.call("COMMANDLOG", "GET", -1, "large-request")),
+            str(control.call("CLIENT", "LIST")),
+        ]
         control.call("CONFIG", "SET", "slowlog-log-slower-than", 10000, "commandlog-request-larger-than", 1 << 20)
         # What MONITOR was to show stands before this.
         control.call("ECHO", "the end of redaction")
-        eventually(lambda: monitor.read_what_came() and b"the end of redaction" in monitor.buffer, "MONITOR shows nothing")
+        eventually(
+            lambda: monitor.read_what_came() and b"the end of redaction" in monitor.buffer, "MONITOR shows nothing"
+        )
         shown.append(monitor.buffer.decode("utf-8", "replace"))
         expect("redacted" in shown[0] and "redacted" in shown[3], "nothing was redacted, so nothing was shown")
         for text in shown:

@@ -110,7 +110,9 @@ def limits(suite):
             if time.monotonic() - start < 0.9:
                 expect(not early, "a client is closed before the seconds of the soft limit are over")
             expect(gone(control, soft, 10), "a client above the soft limit stays")
-            control.call("CONFIG", "SET", "client-output-buffer-limit", "normal 0 0 0", "client-output-buffer-pause", "64kb")
+            control.call(
+                "CONFIG", "SET", "client-output-buffer-limit", "normal 0 0 0", "client-output-buffer-pause", "64kb"
+            )
             held = connected(server, pipeline)
             time.sleep(0.5)
             expect(not gone(control, held, 0), "a client without limits is closed")

@@ -1,4 +1,5 @@
-"""Damaged payloads for RESTORE, with the checksum that they should have: bytes changed, cut, doubled, lengths that lie."""
+"""Damaged payloads for RESTORE, with the checksum that they should have: bytes changed, cut, doubled, lengths that
+lie."""
 
 from arguments import answer
 from resp import Connection, request
@@ -83,12 +84,17 @@ def damage(suite):
     with Connection(server) as connection:
         for command in VALUES:
             connection.call(*command)
-        keys = {command[2] if command[0] == "XGROUP" else command[1] for command in VALUES if command[0] != "XREADGROUP"}
+        keys = {
+            command[2] if command[0] == "XGROUP" else command[1] for command in VALUES if command[0] != "XREADGROUP"
+        }
         whole = [connection.call("DUMP", key) for key in sorted(keys)]
         bodies = [(dump[:-10], int.from_bytes(dump[-10:-8], "little")) for dump in whole]
         bodies += [(body, 10) for body in PACKED]
         for body, version in bodies:
-            expect(connection.call("RESTORE", "{p}whole", 0, payload(body, version), "REPLACE") == b"OK", "a whole payload is refused")
+            expect(
+                connection.call("RESTORE", "{p}whole", 0, payload(body, version), "REPLACE") == b"OK",
+                "a whole payload is refused",
+            )
         taken = 0
         for _ in range(DAMAGED * suite.times):
             body, version = rng.choice(bodies)
@@ -107,13 +113,16 @@ def damage(suite):
 
 
 def expanding(suite):
-    """A list of strings of 16 MB each, compressed to a hundredth: what it stands for is more than a value may have here."""
+    """A list of strings of 16 MB each, compressed to a hundredth: what it stands for is more than a value may have
+    here."""
     server, references = suite.server, 16 * MB // 264
     # A byte, and then references to the byte before, of 264 bytes each.
     one, length = b"\x00x" + b"\xe0\xff\x00" * references, 1 + references * 264
     string = b"\xc3\x80" + len(one).to_bytes(4, "big") + b"\x80" + length.to_bytes(4, "big") + one
     with Connection(server) as connection:
-        error = connection.error("RESTORE", "{p}bomb", 0, payload(bytes([1, LIMIT // length + 1]) + string * (LIMIT // length + 1), 10))
+        error = connection.error(
+            "RESTORE", "{p}bomb", 0, payload(bytes([1, LIMIT // length + 1]) + string * (LIMIT // length + 1), 10)
+        )
         expect("proto-max-bulk-len" in error, f"not refused as too long: {error!r}")
         expect(connection.call("EXISTS", "{p}bomb") == 0, "it is there")
 

@@ -45,7 +45,8 @@ def moving(suite):
 
 
 def refused(server):
-    """Whether nobody accepts there, soon: the thread that accepts may have to wait for a processor before it stops listening."""
+    """Whether nobody accepts there, soon: the thread that accepts may have to wait for a processor before it stops
+    listening."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         try:

@@ -20,7 +20,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 WAIT_MS_MAX = 1000
 # What all clients may hold together by default, and an eighth of it for the allocator's rounding.
 GROWTH_MAX = 288 * MB
-# Memory is looked at until it is back, at most so long; it is printed how long it took.
+# How long to wait until memory is back; the time it took is printed.
 AFTER_SECONDS = 10
 AFTER_MAX = 32 * MB
 
@@ -98,8 +98,11 @@ class Suite:
             mark = " # MEASURED" if isinstance(problem, Measured) else ""
             print(f"not ok - {name}: {type(problem).__name__}: {text}{mark}", flush=True)
 
-    def attack(self, name, body, growth=GROWTH_MAX, after=AFTER_MAX, wait_ms=WAIT_MS_MAX, p99_ms=None, full_is_fine=False):
-        """Runs an attack beside the canary and checks what must hold. `growth` and `after` of None are not looked at."""
+    def attack(
+        self, name, body, growth=GROWTH_MAX, after=AFTER_MAX, wait_ms=WAIT_MS_MAX, p99_ms=None, full_is_fine=False
+    ):
+        """Runs an attack beside the canary and checks what must hold. `growth` and `after` of None are not looked
+        at."""
 
         def run():
             server = self.server
@@ -109,17 +112,24 @@ class Suite:
                 ended = time.monotonic()
                 left = settle(server, watch.before + after) if after is not None else server.resident()
             done = time.monotonic()
-            print(f"   {name}: worst wait {canary.worst_ms():.1f} ms, p99 {canary.p99_ms():.2f} ms of {len(canary.waits)} "
-                  f"(control {control.worst_ms():.1f}, {control.p99_ms():.2f}), memory {mb(watch.before)}, "
-                  f"at most {mb(watch.peak - watch.before)} more, {mb(left - watch.before)} more {done - ended:.1f} s after, "
-                  f"{done - start:.1f} s", flush=True)
+            print(
+                f"   {name}: worst wait {canary.worst_ms():.1f} ms, p99 {canary.p99_ms():.2f} ms of "
+                f"{len(canary.waits)} "
+                f"(control {control.worst_ms():.1f}, {control.p99_ms():.2f}), memory {mb(watch.before)}, "
+                f"at most {mb(watch.peak - watch.before)} more, {mb(left - watch.before)} more {done - ended:.1f} s "
+                f"after, "
+                f"{done - start:.1f} s",
+                flush=True,
+            )
             expect(server.alive(), "the server has ended")
             expect(not canary.errors, f"the canary saw {canary.errors}")
             most = bound(wait_ms, control.worst_ms())
             measure(canary.worst_ms() < most, f"the canary waited {canary.worst_ms():.0f} ms of {most:.0f}")
             if p99_ms is not None:
                 most = bound(p99_ms, control.p99_ms())
-                measure(canary.p99_ms() < most, f"one call of the canary in 100 took {canary.p99_ms():.1f} ms of {most:.1f}")
+                measure(
+                    canary.p99_ms() < most, f"one call of the canary in 100 took {canary.p99_ms():.1f} ms of {most:.1f}"
+                )
             if growth is not None:
                 measure(watch.peak - watch.before <= growth, f"memory grew by {mb(watch.peak - watch.before)}")
             if after is not None:
@@ -155,8 +165,8 @@ class Measured(AssertionError):
 
 
 def measure(holds, otherwise):
-    """Fails with the text unless a wait or resident memory is within its bound. The runner repeats a stage in which nothing
-    else failed; so what must hold on any machine is an `expect`, and comes first."""
+    """Fails with the text unless a wait or resident memory is within its bound. The runner repeats a stage in which
+    nothing else failed; so what must hold on any machine is an `expect`, and comes first."""
     if not holds:
         raise Measured(otherwise)
 

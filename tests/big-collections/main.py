@@ -1,20 +1,22 @@
 """Huge collections beside clients of other keys: whatever is done to ten million elements, nobody else waits.
 
-Usage: main.py HOST PORT PASSWORD PID ELEMENTS MARGIN [FIGURES [last]]. The server is to be fresh and to have two workers or more.
+Usage: main.py HOST PORT PASSWORD PID ELEMENTS MARGIN [FIGURES [last]]. The server is to be fresh and to have two
+workers or more.
 
-A command of another client waits for what its worker does at the moment: a turn of the worker's loop, and in the next turn
-for what is read before it. The server keeps the longest turn (INFO stats, `longest_turn_cpu_usec` by the clock of the
-worker's thread, so that other programs do not count), which is set back before each step and judged behind it: two turns
-may take WAIT_US_MAX times MARGIN. MARGIN is 1 where the figure is to be had; on a machine that others use too, the thread's
-clock runs on while its caches are cold, and a greater one finds what takes time in proportion to the elements. What a client
-beside really waits is shown next to it.
+A command of another client waits for what its worker does at the moment: a turn of the worker's loop, and in the next
+turn for what is read before it. The server keeps the longest turn (INFO stats, `longest_turn_cpu_usec` by the clock of
+the worker's thread, so that other programs do not count), which is set back before each step and judged behind it: two
+turns may take WAIT_US_MAX times MARGIN. MARGIN is 1 where the figure is to be had; on a machine that others use too,
+the thread's clock runs on while its caches are cold, and a greater one finds what takes time in proportion to the
+elements. What a client beside really waits is shown next to it.
 
-That clock counts what the host of a virtual machine takes, too: a program that does nothing but read it sees milliseconds go by now
-and then while another process touches new memory, at most 8 times in a minute and 30 ms; with FIGURES that is looked at, too, at the end.
-What the server does comes again when all of it is done again, and what the host takes comes elsewhere. So the longest turn is read four
-times a second, and with FIGURES, a file that keeps where each step was slow over several runs, a step that is above the bound in one run
-is not judged yet (`again - `). With "last" behind it, it is judged by all runs: it must not be slow at the same moment in each of them,
-nor for more than a fiftieth of its time (`turns.py`).
+That clock counts what the host of a virtual machine takes, too: a program that does nothing but read it sees
+milliseconds go by now and then while another process touches new memory, at most 8 times in a minute and 30 ms; with
+FIGURES that is looked at, too, at the end. What the server does comes again when all of it is done again, and what the
+host takes comes elsewhere. So the longest turn is read four times a second, and with FIGURES, a file that keeps where
+each step was slow over several runs, a step that is above the bound in one run is not judged yet (`again - `). With
+"last" behind it, it is judged by all runs: it must not be slow at the same moment in each of them, nor for more than a
+fiftieth of its time (`turns.py`).
 """
 
 import json
@@ -104,12 +106,21 @@ def added(command, key, numbers):
     for first in range(0, numbers, MEMBERS_PER_COMMAND):
         members = range(first, min(first + MEMBERS_PER_COMMAND, numbers))
         if command == "ZADD":
-            yield request(command, key, *(word for number in members for word in (number * 7919 % numbers, f"member:{number}")))
+            yield request(
+                command, key, *(word for number in members for word in (number * 7919 % numbers, f"member:{number}"))
+            )
         elif command == "HSET":
             yield request(command, key, *(word for number in members for word in (f"field:{number}", number)))
         elif command == "GEOADD":
-            yield request(command, key, *(word for number in members for word in (number * 7 % 3000 / 1000, number * 11 % 3001 / 1000,
-                                                                                  f"member:{number}")))
+            yield request(
+                command,
+                key,
+                *(
+                    word
+                    for number in members
+                    for word in (number * 7 % 3000 / 1000, number * 11 % 3001 / 1000, f"member:{number}")
+                ),
+            )
         elif command == "XADD":
             # One entry each.
             for number in members:
@@ -130,7 +141,11 @@ class Steps:
         self.figures, self.is_last = figures, is_last
         self.runs = json.loads(figures.read_text())["runs"] if figures and figures.exists() else {}
         self.slow, self.failed = [], False
-        print(f"   {elements} elements; us: longest turn by the thread's clock, by the wall; ms: longest wait of a client beside", flush=True)
+        print(
+            f"   {elements} elements; us: longest turn by the thread's clock, by the wall; ms: longest wait of a "
+            f"client beside",
+            flush=True,
+        )
 
     def run(self, name, work, limit_us=WAIT_US_MAX):
         """One step. `work` gives what it found, and what it should have."""
@@ -194,7 +209,10 @@ def main():
         work.call("BGSAVE")
         number = 0
         while b"rdb_bgsave_in_progress:1" in work.call("INFO", "persistence"):
-            work.pipeline(request("ZADD", "zset", number + turn, f"member:{(number + turn) * 6007 % elements}") for turn in range(200))
+            work.pipeline(
+                request("ZADD", "zset", number + turn, f"member:{(number + turn) * 6007 % elements}")
+                for turn in range(200)
+            )
             number += 200
         return b"rdb_last_bgsave_status:ok" in work.call("INFO", "persistence"), True
 
@@ -248,7 +266,10 @@ def main():
     steps.run("SDIFFSTORE with a small set", called(elements, "SDIFFSTORE", "made", "set", "none"))
     steps.run("ZUNIONSTORE", called(elements, "ZUNIONSTORE", "made", 2, "zset", "set"))
     steps.run("ZRANGESTORE of a half", called(half, "ZRANGESTORE", "made", "zset", half, 2 * half - 1))
-    steps.run("ZREMRANGEBYRANK of a quarter", called(elements // 4, "ZREMRANGEBYRANK", "zset", elements // 4, 2 * (elements // 4) - 1))
+    steps.run(
+        "ZREMRANGEBYRANK of a quarter",
+        called(elements // 4, "ZREMRANGEBYRANK", "zset", elements // 4, 2 * (elements // 4) - 1),
+    )
     steps.run("ZPOPMIN of a tenth", counted(2 * tenth, "ZPOPMIN", "zset", tenth))
     steps.run("ZMPOP of a tenth", popped(5, "ZMPOP", 1, "zset", "MAX", "COUNT", tenth))
     steps.run("SPOP of a quarter", counted(elements // 4, "SPOP", "set", elements // 4))
@@ -264,7 +285,9 @@ def main():
     steps.run("LRANGE 0 -1", counted(elements, "LRANGE", "list", 0, -1))
     steps.run("LPOS near the tail", called(elements - tenth, "LPOS", "list", f"member:{elements - tenth}"))
     steps.run("LPOS of nothing", counted(0, "LPOS", "list", "nothing", "COUNT", 0))
-    steps.run("LINSERT near the tail", called(elements + 1, "LINSERT", "list", "BEFORE", f"member:{elements - 1}", "new"))
+    steps.run(
+        "LINSERT near the tail", called(elements + 1, "LINSERT", "list", "BEFORE", f"member:{elements - 1}", "new")
+    )
     steps.run("LREM of one", called(1, "LREM", "list", 0, "new"))
     steps.run("LPOP of a tenth", counted(tenth, "LPOP", "list", tenth))
     steps.run("LMPOP of a tenth", popped(2, "LMPOP", 1, "list", "RIGHT", "COUNT", tenth))
@@ -273,7 +296,9 @@ def main():
     steps.run("DEL of lists", called(2, "DEL", "list", "made"))
 
     steps.run("HSET grows a hash", grow("HSET", "hash", half))
-    steps.run("HRANDFIELD of a half WITHVALUES", counted(2 * (half // 2), "HRANDFIELD", "hash", half // 2, "WITHVALUES"))
+    steps.run(
+        "HRANDFIELD of a half WITHVALUES", counted(2 * (half // 2), "HRANDFIELD", "hash", half // 2, "WITHVALUES")
+    )
     steps.run("HGETALL", counted(2 * half, "HGETALL", "hash"))
     steps.run("DEL of a hash", called(1, "DEL", "hash"))
 
@@ -285,11 +310,17 @@ def main():
 
     steps.run("XADD grows a stream", grow("XADD", "stream", tenth))
     steps.run("XTRIM to a half", called(tenth - tenth // 2, "XTRIM", "stream", "MAXLEN", tenth // 2))
-    steps.run("XADD MAXLEN", called(f"{tenth + 1}-1".encode(), "XADD", "stream", "MAXLEN", 10, f"{tenth + 1}-1", "field", "value"))
+    steps.run(
+        "XADD MAXLEN",
+        called(f"{tenth + 1}-1".encode(), "XADD", "stream", "MAXLEN", 10, f"{tenth + 1}-1", "field", "value"),
+    )
     steps.run("DEL of a stream", called(1, "DEL", "stream"))
     long = b"x" * (elements * STRING_BYTES_PER_ELEMENT)
     steps.run("SET of a long string", called(b"OK", "SET", "string", long))
-    steps.run("SETRANGE and GET of it", lambda: ((work.call("SETRANGE", "string", 1, "y"), len(work.call("GET", "string"))), (len(long), len(long))))
+    steps.run(
+        "SETRANGE and GET of it",
+        lambda: ((work.call("SETRANGE", "string", 1, "y"), len(work.call("GET", "string"))), (len(long), len(long))),
+    )
     steps.run("SET of it again", called(b"OK", "SET", "string", long))
     steps.run("DEL of it", called(1, "DEL", "string"))
     steps.run("growth of both again", grow_both)
@@ -303,8 +334,12 @@ def main():
     steps.keep()
     if kept:
         gaps = host_gaps(HOST_SECONDS, WAIT_US_MAX / 2)
-        print(f"   a thread that only reads its clock, beside one that touches memory, for {HOST_SECONDS} s: {len(gaps)} gaps of more than "
-              f"{WAIT_US_MAX // 2} us, the longest {max(gaps, default=0)} us", flush=True)
+        print(
+            f"   a thread that only reads its clock, beside one that touches memory, for {HOST_SECONDS} s: "
+            f"{len(gaps)} gaps of more than "
+            f"{WAIT_US_MAX // 2} us, the longest {max(gaps, default=0)} us",
+            flush=True,
+        )
     return 1 if steps.failed else 0
 
 

@@ -1,4 +1,5 @@
-"""The longest turns of the server's workers while something runs, by stretches of time, and what comes again over several runs."""
+"""The longest turns of the server's workers while something runs, by stretches of time, and what comes again over
+several runs."""
 
 import mmap
 import multiprocessing
@@ -8,7 +9,8 @@ from resp import Connection, request
 
 # A stretch, at the end of which the server's figures are read and set back.
 STRETCH_SECONDS = 0.25
-# Stretches of two runs are of the same moment of the work when they begin so close to each other: in stretches, and as a part of all.
+# Stretches of two runs are of the same moment of the work when they begin so close to each other: in stretches, and as
+# a part of all.
 NEAR_STRETCHES = 1.5
 NEAR_PART = 0.03
 # What may be slow in every run, wherever it is.
@@ -18,7 +20,8 @@ FIELDS = ("longest_turn_cpu_usec", "longest_turn_usec")
 
 
 class Turns:
-    """From `with` to its end; then `stretches`: for each the longest turn by the thread's clock and by the wall, in us."""
+    """From `with` to its end; then `stretches`: for each the longest turn by the thread's clock and by the wall, in
+    us."""
 
     def __init__(self, server):
         self.server, self.stretches = server, []
@@ -61,8 +64,8 @@ TOUCHED_BYTES = 64 << 20
 
 
 def host_gaps(seconds, gap_us):
-    """The gaps of at least so many us that a thread sees in its own clock while it does nothing but read it, beside a process that
-    touches new memory all the time: what the host takes from whoever runs while a collection grows."""
+    """The gaps of at least so many us that a thread sees in its own clock while it does nothing but read it, beside a
+    process that touches new memory all the time: what the host takes from whoever runs while a collection grows."""
     toucher = multiprocessing.Process(target=_touch, daemon=True)
     toucher.start()
     gaps = _gaps(seconds, gap_us)
@@ -97,11 +100,14 @@ def slow_parts(stretches, turn_us_max):
 
 
 def again(runs):
-    """What is wrong with a step, by `slow_parts` of each run: a stretch that is slow in all of them, or too many in each. `None` when
-    there is nothing."""
+    """What is wrong with a step, by `slow_parts` of each run: a stretch that is slow in all of them, or too many in
+    each. `None` when there is nothing."""
     first, *others = runs
     for part in first[0]:
-        if all(any(abs(part - other) <= max(NEAR_STRETCHES * stretch, NEAR_PART) for other in parts) for parts, stretch in others):
+        if all(
+            any(abs(part - other) <= max(NEAR_STRETCHES * stretch, NEAR_PART) for other in parts)
+            for parts, stretch in others
+        ):
             return f"slow at {part:.0%} of the way in each of {len(runs)} runs"
     slow = min(len(parts) * stretch for parts, stretch in runs)
     if slow > SLOW_PART_MAX and min(len(parts) for parts, _ in runs) > 1:

@@ -92,7 +92,10 @@ def main():
     seconds = time.monotonic() - begin
     now, most = resident_bytes(client)
     bound = int(1.15 * int(client.config_get("maxmemory")["maxmemory"])) + (64 << 20)
-    print(f"# {action}: {count} documents of {megabytes} MB in {seconds:.1f} s, resident {now >> 20} MB, at most {most >> 20} MB")
+    print(
+        f"# {action}: {count} documents of {megabytes} MB in {seconds:.1f} s, resident {now >> 20} MB, at most "
+        f"{most >> 20} MB"
+    )
     name = f"{action} {megabytes} MB"
     print(f"ok - {name}" if wrong == 0 else f"not ok - {name}: {wrong} of {count} documents are refused or differ")
     name = f"{action}: resident memory within the bound"

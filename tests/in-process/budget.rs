@@ -1,4 +1,5 @@
-//! The memory budget as clients see it: what is over it goes by itself, what was freed is available, and a write waits in between.
+//! The memory budget as clients see it: what is over it goes by itself, what was freed is available, and a write waits
+//! in between.
 
 use crate::harness::{SHARDS, TestServer, memory};
 use crate::reply::Reply;
@@ -56,8 +57,8 @@ fn a_lower_maxmemory_is_reached_by_itself() {
     assert_eq!(client.run(&["SET", "x", "y"]), Reply::Error(OUT_OF_MEMORY.into()), "nothing is left to evict");
 }
 
-/// A value that is far larger than the budget makes later writes wait until there is room again, which there is when that value
-/// is evicted.
+/// A value that is far larger than the budget makes later writes wait until there is room again, which there is when
+/// that value is evicted.
 #[test]
 fn memory_does_not_grow_after_a_huge_value() {
     let server = Served::start(&["--workers", "1", "--save", "", "--maxmemory", "30mb"]);
@@ -72,7 +73,8 @@ fn memory_does_not_grow_after_a_huge_value() {
     assert_eq!(client.run(&["EXISTS", "big"]), Reply::Int(0));
 }
 
-/// A full store under `noeviction` takes writes as soon as memory was freed, by FLUSHALL or by the deletion of few keys.
+/// A full store under `noeviction` takes writes as soon as memory was freed, by FLUSHALL or by the deletion of few
+/// keys.
 #[test]
 fn freed_memory_is_available_at_once() {
     let server = Served::start(&["--workers", "2", "--save", ""]);
@@ -124,7 +126,8 @@ fn multi_refuses_to_queue_without_memory() {
     assert_eq!(server.run(client, &["GET", "b"]), "$1\r\n1\r\n");
 }
 
-/// A database with rows behind it holds more than the budget: clean entries are dropped for others, and none is evicted.
+/// A database with rows behind it holds more than the budget: clean entries are dropped for others, and none is
+/// evicted.
 #[test]
 fn entries_that_rows_hold_make_room() {
     let mut server = TestServer::new(memory);

@@ -45,8 +45,9 @@ pub fn loaded(server: &TestServer, dir: &DataDir, set: &SetInfo) -> Store {
     loaded
 }
 
-/// A checkpoint cut at one moment and written while commands go on, FLUSHALL among them, holds exactly the state of that
-/// moment; with the records after its position replayed on top, it gives the present. Several in a row, over one store.
+/// A checkpoint cut at one moment and written while commands go on, FLUSHALL among them, holds exactly the state of
+/// that moment; with the records after its position replayed on top, it gives the present. Several in a row, over one
+/// store.
 #[test]
 fn files_and_the_records_after_them_give_the_present() {
     let dir = DataDir::open(Arc::new(SimFs::new(1)), Path::new("/data")).expect("the directory opens");
@@ -111,8 +112,8 @@ fn a_checkpoint_that_is_given_up_leaves_nothing() {
     }
 }
 
-/// With a disk that stands still, writes wait before they take a lock, deletions and expirations too; reads go on. When the disk
-/// moves again, the worker is woken and everything is there.
+/// With a disk that stands still, writes wait before they take a lock, deletions and expirations too; reads go on. When
+/// the disk moves again, the worker is woken and everything is there.
 #[test]
 fn writes_wait_while_the_checkpoint_has_no_room() {
     let fs = SimFs::new(1);

@@ -1,8 +1,8 @@
 //! Clocks that jump: forwards by years, backwards by hours, or not at all for a while.
 //!
-//! Commands take whatever time they are given: over 100 seeds of raw jumps a key is there exactly while its time has not
-//! come. The whole server takes the slewed clock of the product: a jump of the machine's wall clock expires nothing early,
-//! and whatever waits goes on.
+//! Commands take whatever time they are given: over 100 seeds of raw jumps a key is there exactly while its time has
+//! not come. The whole server takes the slewed clock of the product: a jump of the machine's wall clock expires nothing
+//! early, and whatever waits goes on.
 
 use crate::harness::{START_MS, TestServer, memory};
 use crate::reply::Reply;
@@ -26,12 +26,13 @@ struct Known {
     exists: bool,
     /// When it expires; `None` for never.
     expires_at: Option<UnixMs>,
-    /// Its time had come once. If the clock then went back, it may be there again or not: it is unless upkeep was first.
+    /// Its time had come once. If the clock then went back, it may be there again or not: it is unless upkeep was
+    /// first.
     was_due: bool,
 }
 
-/// Random expirations, random jumps, upkeep between: no key goes early, none stays after its time, times to live and access
-/// times are told without overflow, memory comes back, and the records tell a replica the same.
+/// Random expirations, random jumps, upkeep between. No key is removed early or stays after its time, TTLs and access
+/// times do not overflow, memory is returned, and a replica that replays the records agrees.
 #[test]
 fn keys_are_there_while_their_time_has_not_come() {
     for seed in seeds() {
@@ -88,8 +89,8 @@ fn keys_are_there_while_their_time_has_not_come() {
     }
 }
 
-/// Upkeep looks at each shard every 50 ms. A round that comes 50 ms after the end of a key's time must therefore remove it,
-/// at whichever millisecond that was. DBSIZE counts the key until then.
+/// Upkeep looks at each shard every 50 ms. A round that comes 50 ms after the end of a key's time must therefore remove
+/// it, at whichever millisecond that was. DBSIZE counts the key until then.
 #[test]
 fn a_key_is_removed_within_a_tenth_of_a_second() {
     let mut server = TestServer::complete(memory, 2);
@@ -119,8 +120,8 @@ fn expired_fields_are_not_counted() {
     assert_eq!(server.run(client, &["HKEYS", "h"]), "*1\r\n$5\r\nstays\r\n");
 }
 
-/// A key has expired, and upkeep has not come by yet: what is added to a collection under it makes a new one, of whatever type,
-/// that does not expire; the records say the same.
+/// A key has expired, and upkeep has not come by yet: what is added to a collection under it makes a new one, of
+/// whatever type, that does not expire; the records say the same.
 #[test]
 fn what_is_added_after_the_time_is_new() {
     let mut server = TestServer::complete(memory, 4);
@@ -200,8 +201,8 @@ fn pass_ms(server: &Served, clients: &mut [Client], ms: u64) {
 /// The jumps a machine's wall clock makes in the tests of the whole server.
 const JUMPS_MS: [i64; 5] = [YEAR_MS, HOUR_MS, -HOUR_MS, -YEAR_MS, 30_000];
 
-/// A jump of the wall clock expires no key that has more than a minute left, and a time to live afterwards lasts as long as
-/// it was asked for, within the tenth by which the clock is slewed.
+/// A jump of the wall clock expires no key that has more than a minute left, and a time to live afterwards lasts as
+/// long as it was asked for, within the tenth by which the clock is slewed.
 #[test]
 fn a_jump_expires_nothing_early() {
     for jump_ms in JUMPS_MS {
@@ -225,8 +226,8 @@ fn a_jump_expires_nothing_early() {
     }
 }
 
-/// What waits for a moment goes on after a jump as without one: CLIENT PAUSE ends, a wrong password's answer comes, silent
-/// connections are closed when their time is over and not before, and the log of slow calls goes on.
+/// What waits for a moment goes on after a jump as without one: CLIENT PAUSE ends, a wrong password's answer comes,
+/// silent connections are closed when their time is over and not before, and the log of slow calls goes on.
 #[test]
 fn what_waits_goes_on_after_a_jump() {
     for jump_ms in [YEAR_MS, -HOUR_MS, -YEAR_MS] {
@@ -245,7 +246,8 @@ fn what_waits_goes_on_after_a_jump() {
         guesser.send(&[wrong; 8]);
         pass_ms(&server, &mut clients, 500);
         server.clock.set_ms(server.clock.now_ms() + jump_ms);
-        // The pause and the delays are over after their time, a tenth more at most. The last of them are read when they come.
+        // The pause and the delays are over after their time, a tenth more at most. The last of them are read when they
+        // come.
         pass_ms(&server, &mut clients, 2_500);
         assert_eq!(paused.reply(), Some(accepted), "jump of {jump_ms} ms: the pause did not end");
         for _ in 0..8 {

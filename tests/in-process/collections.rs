@@ -1,5 +1,5 @@
-//! What commands for any type do to collections, packed and as trees: they go, expire, move and are copied whole, the record
-//! says so, and their memory comes back.
+//! What commands for any type do to collections, packed and as trees: they go, expire, move and are copied whole, the
+//! record says so, and their memory comes back.
 
 use crate::harness::{SHARDS, TestServer, memory, request};
 

@@ -48,8 +48,8 @@ pub fn compressed(server: &TestServer) -> u64 {
     server.store.memory.compressed().values
 }
 
-/// What is cold is compressed, what is used stays as it is; what is used again and again is decompressed for good; and all
-/// of it when compression is switched off. Nobody sees a difference.
+/// Cold values are compressed and used ones stay uncompressed; a value used repeatedly is decompressed permanently, and
+/// so are all values when compression is switched off. Clients see no difference.
 #[test]
 fn cold_strings_are_compressed_and_hot_ones_are_not() {
     let mut server = TestServer::new(memory);
@@ -104,7 +104,7 @@ fn cold_strings_are_compressed_and_hot_ones_are_not() {
     server.assert_replica_agrees();
 }
 
-/// Keeps a dictionary as the only one, on a disk that nobody looks at again; the replica has it, too.
+/// Keeps a dictionary as the only one, on a disk that is never read again; the replica has it, too.
 fn keep(server: &TestServer, class: &[u8], content: Vec<u8>) -> Option<Lease> {
     let number = DictionaryNumber(NonZeroU32::MIN);
     let file = DictionaryFile { number, class: class.to_vec(), content };
@@ -113,8 +113,8 @@ fn keep(server: &TestServer, class: &[u8], content: Vec<u8>) -> Option<Lease> {
     Some(server.store.compression.dictionaries.insert(create()))
 }
 
-/// Short documents that are alike are compressed with a dictionary once there were samples enough, also those that were compressed
-/// before; with compression off no value needs it any more. Nobody sees a difference.
+/// Short similar documents are compressed with a dictionary once there are enough samples, even those compressed
+/// before. With compression off no value needs it any more. Clients see no difference.
 #[test]
 fn short_documents_get_a_dictionary() {
     let mut server = TestServer::new(memory);
@@ -154,7 +154,8 @@ fn short_documents_get_a_dictionary() {
     server.assert_replica_agrees();
 }
 
-/// A pass that takes longer than the one before, since clients come first, misses nothing that has gone cold since that one.
+/// A pass that takes longer than the one before, since clients come first, misses nothing that has gone cold since that
+/// one.
 #[test]
 fn a_slow_pass_misses_nothing() {
     let mut server = TestServer::new(memory);
@@ -179,8 +180,8 @@ fn a_slow_pass_misses_nothing() {
     assert_eq!(compressed(&server), 200);
 }
 
-/// Strings that are too long for workers are compressed by a thread of its own, and decompressed again; one that has changed
-/// meanwhile is left alone, and one that is beyond all bounds.
+/// Strings that are too long for workers are compressed by a thread of its own, and decompressed again; one that has
+/// changed meanwhile is left alone, and one that is beyond all bounds.
 #[test]
 fn long_strings_are_not_for_workers() {
     let mut server = TestServer::new(memory);
@@ -278,7 +279,8 @@ fn passes_leave_classes_alone_that_do_not_compress() {
     assert_eq!(figures(&server), [256, 544, 300]);
 }
 
-/// After a start nothing is idle yet, so passes wait for as long as it takes to become that; what is changed is looked at at once.
+/// After a start nothing is idle yet, so passes wait for as long as it takes to become that; what is changed is looked
+/// at at once.
 #[test]
 fn the_first_pass_waits_until_something_may_be_idle() {
     let mut server = TestServer::new(memory);
@@ -304,8 +306,8 @@ fn the_first_pass_waits_until_something_may_be_idle() {
     assert!(written.has_work(&server.store), "what is written is compressed at once");
 }
 
-/// The longer a pass has looked for values, the longer is the rest before the next one; a change of the settings does not wait, and
-/// neither does a pass when memory is short.
+/// The longer a pass has looked for values, the longer is the rest before the next one; a change of the settings does
+/// not wait, and neither does a pass when memory is short.
 #[test]
 fn passes_rest_after_long_looks() {
     let mut server = TestServer::new(memory);
@@ -345,7 +347,8 @@ fn passes_rest_after_long_looks() {
     assert!(pass.has_work(&server.store));
 }
 
-/// Values that were left raw because those before them did not get shorter are compressed once it is known that the class does.
+/// Values that were left raw because those before them did not get shorter are compressed once it is known that the
+/// class does.
 #[test]
 fn what_was_doubted_is_compressed_after_all() {
     let mut server = TestServer::new(memory);
@@ -366,8 +369,8 @@ fn what_was_doubted_is_compressed_after_all() {
     server.assert_replica_agrees();
 }
 
-/// Log, checkpoint and loading carry the stored form: nothing is compressed for a checkpoint and nothing decompressed for a
-/// restart, and the state is the same.
+/// Log, checkpoint and loading carry the stored form: nothing is compressed for a checkpoint and nothing decompressed
+/// for a restart, and the state is the same.
 #[test]
 fn stored_forms_are_carried_as_they_are() {
     let dir = DataDir::open(Arc::new(SimFs::new(1)), Path::new("/data")).expect("the directory opens");
@@ -422,7 +425,8 @@ fn passes_go_on_under_a_checkpoint() {
     assert_eq!(loaded(&server, &dir, &set).digest(START_MS), digest);
 }
 
-/// Commands that make a collection of each type under `{prefix}:{n}`, packed or a tree, of documents or of short elements.
+/// Commands that make a collection of each type under `{prefix}:{n}`, packed or a tree, of documents or of short
+/// elements.
 fn make_collections(server: &mut TestServer, client: usize, n: u32) {
     let (text, n) = (document(n), n.to_string());
     let mut run = |words: &[&str]| drop(server.run(client, words));
@@ -471,8 +475,8 @@ fn kinds_left_raw(server: &TestServer) -> BTreeSet<String> {
 /// How many collections [`make_collections`] makes that get shorter: integers do not.
 const SHORTER: u64 = 9;
 
-/// Collections that are cold are compressed as a whole, each in the form that it has, and nobody sees a difference. One read
-/// decompresses once, and two in a short time for good; so does an edit.
+/// Cold collections are compressed as a whole, each in its own form, and clients see no difference. One read
+/// decompresses once, two in a short time permanently; so does an edit.
 #[test]
 fn cold_collections_are_compressed_as_a_whole() {
     let mut server = TestServer::complete(memory, SHARDS);
@@ -559,8 +563,8 @@ fn cold_collections_are_compressed_as_a_whole() {
     server.assert_replica_agrees();
 }
 
-/// Checkpoint and loading carry collections as they are stored, with their dictionaries, and nothing is decompressed for it; what
-/// the log does to them afterwards finds them compressed.
+/// Checkpoint and loading carry collections as they are stored, with their dictionaries, and nothing is decompressed
+/// for it; what the log does to them afterwards finds them compressed.
 #[test]
 fn compressed_collections_are_carried_as_they_are() {
     let dir = DataDir::open(Arc::new(SimFs::new(1)), Path::new("/data")).expect("the directory opens");

@@ -1,5 +1,5 @@
-//! Databases whose rows are in an LSM-tree on a simulated disk: replies as in memory, and after a power cut the rows of the last
-//! flush with the log behind them.
+//! Databases whose rows are in an LSM-tree on a simulated disk: replies as in memory, and after a power cut the rows of
+//! the last flush with the log behind them.
 
 use crate::harness::{SHARDS, TestServer, memory, store};
 use crate::replay::{Side, request_of};

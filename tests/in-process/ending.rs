@@ -1,5 +1,5 @@
-//! The end of a server by a signal or by SHUTDOWN, where the log is off and save points are set: what was acknowledged is saved,
-//! or the server does not end.
+//! The end of a server by a signal or by SHUTDOWN, where the log is off and save points are set: what was acknowledged
+//! is saved, or the server does not end.
 
 use crate::reply::Reply;
 use crate::served::{Client, Served};
@@ -75,8 +75,8 @@ fn exists(fs: &SimFs, key: &str) -> bool {
     server.connect().run(&["EXISTS", key]) == Reply::Int(1)
 }
 
-/// SET, +OK, signal at once: the write was counted at the end of its turn, after its reply, and the end that saw no change saved
-/// nothing (6 of 12 runs).
+/// SET, +OK, signal at once: the write was counted at the end of its turn, after its reply, and the end that saw no
+/// change saved nothing (6 of 12 runs).
 #[test]
 fn a_write_acknowledged_just_before_the_signal_is_saved() {
     for round in 0..20 {
@@ -89,8 +89,8 @@ fn a_write_acknowledged_just_before_the_signal_is_saved() {
     }
 }
 
-/// Writes after the cut of the last checkpoint were acknowledged and lost (10,857 of 15,806). They wait now, and their clients
-/// are closed without a reply; reads go on.
+/// Writes after the cut of the last checkpoint were acknowledged and lost (10,857 of 15,806). They wait now, and their
+/// clients are closed without a reply; reads go on.
 #[test]
 fn no_write_is_acknowledged_after_the_last_cut() {
     let fs = SimFs::new(1);
@@ -177,8 +177,8 @@ fn nosave_saves_nothing() {
     assert!(!exists(&fs, "k"));
 }
 
-/// SHUTDOWN ABORT answered that no shutdown was in progress, and the server ended. Listed in differences.md: Valkey answers no
-/// command during its last save.
+/// SHUTDOWN ABORT answered that no shutdown was in progress, and the server ended. Listed in differences.md: Valkey
+/// answers no command during its last save.
 #[test]
 fn shutdown_abort_calls_off_the_end_during_the_last_checkpoint() {
     let fs = SimFs::new(6);

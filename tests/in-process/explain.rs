@@ -1,4 +1,5 @@
-//! MEMORY EXPLAIN: its replies, what it promises while keys come and go, and that its figures are those of MEMORY USAGE.
+//! MEMORY EXPLAIN: its replies, what it promises while keys come and go, and that its figures are those of MEMORY
+//! USAGE.
 
 use crate::fake_log::FakeLog;
 use crate::harness::{SHARDS, TestServer, memory};
@@ -29,8 +30,10 @@ fn explain(server: &mut TestServer, client: usize, words: &[&str]) -> String {
 fn replies() {
     let mut server = TestServer::complete(memory, SHARDS);
     let client = server.connect_listed();
-    let none = "*16\r\n$11\r\nduration.ms\r\n:0\r\n$4\r\nkeys\r\n:0\r\n$13\r\nlogical.bytes\r\n:0\r\n$12\r\nstored.bytes\r\n:0\r\n\
-                $14\r\noverhead.bytes\r\n:0\r\n$15\r\ncompressed.keys\r\n:0\r\n$5\r\nratio\r\n$4\r\n1.00\r\n$8\r\nprefixes\r\n*0\r\n";
+    let none = "*16\r\n$11\r\nduration.ms\r\n:0\r\n$4\r\nkeys\r\n:0\r\n$13\r\nlogical.bytes\r\n:0\r\n$12\r\n\
+                stored.bytes\r\n:0\r\n$14\r\noverhead.bytes\r\n:0\r\n$15\r\ncompressed.keys\r\n:0\r\n$5\r\nratio\r\n\
+                $4\r\n1.00\r\n$8\r\n\
+                prefixes\r\n*0\r\n";
     assert_eq!(explain(&mut server, client, &[]), none);
     server.run(client, &["SET", "user:1", "0123456789"]);
     server.run(client, &["SET", "user:2", "0123456789abcdefghij"]);
@@ -40,8 +43,10 @@ fn replies() {
         // What is not compressed, and too short to be.
         let [keys, logical, stored, overhead, sample] = figures;
         let mut row = format!(
-            "{maps}{}\r\n$6\r\nprefix\r\n${}\r\n{name}\r\n$4\r\nkeys\r\n:{keys}\r\n$13\r\nlogical.bytes\r\n:{logical}\r\n\
-             $12\r\nstored.bytes\r\n:{stored}\r\n$14\r\noverhead.bytes\r\n:{overhead}\r\n$15\r\ncompressed.keys\r\n:0\r\n\
+            "{maps}{}\r\n$6\r\nprefix\r\n${}\r\n{name}\r\n$4\r\nkeys\r\n:{keys}\r\n$13\r\nlogical.bytes\r\n\
+             :{logical}\r\n$12\r\nstored.bytes\r\n:{stored}\r\n$14\r\noverhead.bytes\r\n:{overhead}\r\n$15\r\n\
+             compressed.keys\r\n\
+             :0\r\n\
              $5\r\nratio\r\n$4\r\n1.00\r\n$12\r\nmissed.bytes\r\n:0\r\n$7\r\nlargest\r\n*{}\r\n",
             pairs(11),
             name.len(),
@@ -67,8 +72,10 @@ fn replies() {
         let tags = row(maps, "", [1, 9, 23, 14, 5], &[("tags", 23)]);
         let total = |keys: u64, logical: u64, stored: u64, rows: &str, count: usize| {
             format!(
-                "{maps}{}\r\n$11\r\nduration.ms\r\n:0\r\n$4\r\nkeys\r\n:{keys}\r\n$13\r\nlogical.bytes\r\n:{logical}\r\n\
-                 $12\r\nstored.bytes\r\n:{stored}\r\n$14\r\noverhead.bytes\r\n:{}\r\n$15\r\ncompressed.keys\r\n:0\r\n$5\r\nratio\r\n$4\r\n1.00\r\n\
+                "{maps}{}\r\n$11\r\nduration.ms\r\n:0\r\n$4\r\nkeys\r\n:{keys}\r\n$13\r\nlogical.bytes\r\n\
+                 :{logical}\r\n$12\r\nstored.bytes\r\n:{stored}\r\n$14\r\noverhead.bytes\r\n:{}\r\n$15\r\n\
+                 compressed.keys\r\n:0\r\n\
+                 $5\r\nratio\r\n$4\r\n1.00\r\n\
                  $8\r\nprefixes\r\n*{count}\r\n{rows}",
                 if maps == '*' { 16 } else { 8 },
                 stored - logical,
@@ -197,7 +204,8 @@ fn prefixes_cost_what_their_keys_cost() {
     assert_eq!(total, costs.values().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1)));
 }
 
-/// With several workers, while keys come and go so that tables split and merge: what stays is counted once, by every walk.
+/// With several workers, while keys come and go so that tables split and merge: what stays is counted once, by every
+/// walk.
 #[test]
 fn what_stays_is_counted_once() {
     const STAYING: i64 = 5_000;
@@ -257,7 +265,7 @@ fn what_stays_is_counted_once() {
     });
 }
 
-/// What is stored compressed is told with what it saves, what it took, and what other codecs would store of a sample.
+/// The report on compressed values has their savings, their cost, and what other codecs would store of a sample.
 #[test]
 fn compression_is_told_by_prefix() {
     let mut server = TestServer::complete(memory, SHARDS);

@@ -1,4 +1,5 @@
-//! Clients that ask for much and read late: pipelines written whole before the first reply is read, and half-closed connections.
+//! Clients that ask for much and read late: pipelines written whole before the first reply is read, and half-closed
+//! connections.
 
 use crate::harness::request;
 use crate::reply::Reply;
@@ -13,8 +14,8 @@ fn gets(count: usize) -> (String, Vec<u8>) {
     (key, bytes)
 }
 
-/// A client that writes its whole pipeline first, as many libraries do, is answered to the end: neither side waits for the other
-/// for ever. The pipeline is far longer than what sockets and unsent replies hold.
+/// A client that writes its whole pipeline first, as many libraries do, is answered to the end: neither side waits for
+/// the other for ever. The pipeline is far longer than what sockets and unsent replies hold.
 #[test]
 fn a_pipeline_written_whole_before_the_first_read_is_answered() {
     const REQUESTS: usize = 30_000;
@@ -54,8 +55,8 @@ fn a_pipeline_behind_a_long_reply_is_answered() {
     (0..REQUESTS).for_each(|_| assert_eq!(client.reply(), Some(Reply::Bulk(Some("v".into())))));
 }
 
-/// Where the requests are more than the server may hold, the client is closed when it has read nothing for the seconds of
-/// its soft limit, and not before.
+/// Where the requests are more than the server may hold, the client is closed when it has read nothing for the seconds
+/// of its soft limit, and not before.
 #[test]
 fn a_client_that_never_reads_is_closed_after_the_soft_limit() {
     let limits = ["--client-output-buffer-pause", "64kb", "--client-query-buffer-limit", "1mb"];

@@ -356,7 +356,8 @@ impl TestServer {
         preparation.is_some_and(|preparation| preparation.goes_on() && !preparation.is::<Carrying>())
     }
 
-    /// Takes the replies, long ones piece by piece, and runs what stands behind those; and what has to be prepared first.
+    /// Takes the replies, long ones piece by piece, and runs the requests after those; also work that must be prepared
+    /// first.
     pub fn replies(&mut self, client: usize) -> Vec<u8> {
         self.prepare_all(client);
         self.go_on();
@@ -519,7 +520,7 @@ impl BackedRows {
         self.drop_clean(usize::MAX);
     }
 
-    /// Drops about so many bytes of clean entries of each database in each shard.
+    /// Drops about `bytes` of clean entries of each database in each shard.
     pub fn drop_clean(&self, bytes: usize) {
         for (shard, space) in self.rows.keys() {
             self.store.drop_clean(*shard, *space, bytes);

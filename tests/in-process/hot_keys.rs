@@ -8,8 +8,8 @@ const KEYS: usize = 20_000;
 const CALLS: u32 = 2_000_000;
 const PIPELINE: u32 = 64;
 
-/// The estimates of the first ten keys are within a tenth, by calls and by bytes, and each is within the error that stands
-/// beside it, but for one in twenty that the error leaves out.
+/// The estimates of the first ten keys are within a tenth, by calls and by bytes, and each is within its stated
+/// error, except for one in twenty.
 #[test]
 fn the_first_keys_of_a_zipfian_load_are_within_a_tenth() {
     let mut server = TestServer::complete(memory, SHARDS);

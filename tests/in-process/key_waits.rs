@@ -1,4 +1,5 @@
-//! Commands that wait for keys, in one worker: who is served when, by which record, and what is left of a wait that ended.
+//! Commands that wait for keys, in one worker: who is served when, by which record, and what is left of a wait that
+//! ended.
 
 use crate::fake_log::FakeLog;
 use crate::harness::{SHARDS, TestServer, fetching, memory};

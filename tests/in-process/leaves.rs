@@ -14,7 +14,8 @@ use vfs::SimFs;
 
 const ELEMENTS: u32 = 400;
 
-/// A hash `docs`, a list `queue`, a stream `events`, a set `texts` and a sorted set `ranked` of documents, and short elements between them.
+/// A hash `docs`, a list `queue`, a stream `events`, a set `texts` and a sorted set `ranked` of documents, and short
+/// elements between them.
 fn fill(server: &mut TestServer, client: usize) {
     for n in 0..ELEMENTS {
         let text = document(n);
@@ -38,7 +39,7 @@ fn thawed(store: &Store) -> u64 {
     store.compression.leaves_thawed()
 }
 
-/// Leaves that nobody uses are compressed and others are not; a read thaws what it needs, an edit stores that as it is, and
+/// Idle leaves are compressed and others are not. A read thaws what it needs, an edit stores that uncompressed, and
 /// with compression off everything is as before.
 #[test]
 fn leaves_of_big_collections_are_compressed() {
@@ -113,8 +114,8 @@ fn leaves_of_big_collections_are_compressed() {
     server.assert_replica_agrees();
 }
 
-/// Elements that are too long for workers are compressed by a thread of its own, each by itself, and decompressed again; one that is
-/// beyond all bounds stays as it is.
+/// Elements that are too long for workers are compressed by a thread of its own, each by itself, and decompressed
+/// again; one that is beyond all bounds stays as it is.
 #[test]
 fn long_elements_are_not_for_workers() {
     let mut server = TestServer::complete(memory, SHARDS);
@@ -136,7 +137,8 @@ fn long_elements_are_not_for_workers() {
     let mut values = LongValues::default();
     let mut work_off = |server: &TestServer| while values.step(&server.store).is_some() {};
     work_off(&server);
-    // A sorted set has members twice, and the last node of a stream, of which each has one of these entries, is added to.
+    // A sorted set has members twice, and the last node of a stream, of which each has one of these entries, is added
+    // to.
     assert_eq!(compressed(&server), 5 + 5 + 5 + 10 + 4);
     let used = server.store.memory.compressed();
     assert!(used.stored_bytes * 100 < used.logical_bytes, "{used:?}");
@@ -160,8 +162,8 @@ fn long_elements_are_not_for_workers() {
     server.assert_replica_agrees();
 }
 
-/// What commands say about collections whose leaves are compressed is what they say about others, also where they edit what they
-/// read, and where times of fields come and go.
+/// What commands say about collections whose leaves are compressed is what they say about others, also where they edit
+/// what they read, and where times of fields come and go.
 #[test]
 fn commands_see_no_difference() {
     let (mut cold, mut plain) = (TestServer::complete(memory, SHARDS), TestServer::complete(memory, SHARDS));
@@ -282,8 +284,8 @@ fn commands_see_no_difference() {
     cold.assert_replica_agrees();
 }
 
-/// A checkpoint carries leaves as they are stored, and a start loads them so; what is changed while it is written does not reach
-/// it, and the next start after that finds them again.
+/// A checkpoint carries leaves as they are stored, and a start loads them so; what is changed while it is written does
+/// not reach it, and the next start after that finds them again.
 #[test]
 fn leaves_are_carried_as_they_are() {
     let dir = DataDir::open(Arc::new(SimFs::new(1)), Path::new("/data")).expect("the directory opens");

@@ -92,7 +92,7 @@ fn a_server_answers_before_its_data_is_there() {
     assert_eq!(server.connect().run(&["DBSIZE"]), Reply::Int(1000));
 }
 
-/// One that is told to end while it loads does.
+/// A server asked to end while it loads does so.
 #[test]
 fn a_server_ends_while_it_loads() {
     let (say, started) = channel::<()>();

@@ -37,8 +37,8 @@ fn a_write_without_room_waits_and_runs_once() {
     assert_eq!(log.len(), 2);
 }
 
-/// There may be thousands of them, so they are not tried every turn: when the worker is woken, as it is when there is room, or
-/// after a while.
+/// There may be thousands of them, so they are not tried every turn: when the worker is woken, as it is when there is
+/// room, or after a while.
 #[test]
 fn writes_without_room_are_tried_when_woken() {
     let (mut server, log, client) = server();
@@ -195,7 +195,7 @@ fn the_log_is_installed_replaced_and_removed_at_run_time() {
     assert_eq!((first.len(), second.len()), (1, 2));
 }
 
-/// Somebody else holds a lock: nothing is locked, nothing changes, and it is tried again.
+/// Another thread holds a lock: nothing is locked, nothing changes, and the attempt is repeated.
 #[test]
 fn all_locks_or_none() {
     let server = TestServer::complete(memory, SHARDS);

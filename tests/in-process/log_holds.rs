@@ -1,4 +1,4 @@
-//! Replies that wait for the log: no client is told of a change, its own or another's, that a crash could still undo; and
+//! Replies that wait for the log: no client sees a change, its own or another's, that a crash could still undo; and
 //! nothing else waits.
 
 use crate::fake_log::FakeLog;
@@ -230,7 +230,8 @@ fn large_values_and_resp3_keep_their_places() {
     assert_eq!(held.rest(reader), format!("$1\r\n1\r\n{big}_\r\n"));
 }
 
-/// An entry that upkeep removes is gone for readers before, whether its removal is durable or not; nothing is lost by that.
+/// An entry that upkeep removes is gone for readers before, whether its removal is durable or not; nothing is lost by
+/// that.
 #[test]
 fn expired_entries_are_absent_and_their_removal_is_logged() {
     let mut held = Held::new();
@@ -271,7 +272,7 @@ fn turning_holds_on_holds_what_was_written_before() {
     assert_eq!(server.run(client, &["SET", "k", "4"]), "+OK\r\n");
 }
 
-/// QUIT is answered, and its connection closes, after what it stands behind.
+/// QUIT is answered, and its connection closes, after the replies before it.
 #[test]
 fn quit_waits_for_the_replies_before_it() {
     let mut held = Held::new();

@@ -37,7 +37,7 @@ fn ok() -> Reply {
     Reply::Simple("OK".into())
 }
 
-/// Waits until so many records have been appended: requests that are not answered have run then.
+/// Waits until `count` records have been appended: by then unanswered requests have run.
 pub fn appended(log: &FakeLog, count: usize) {
     while log.len() < count {
         std::thread::yield_now();
@@ -64,7 +64,8 @@ fn replies_come_when_the_log_has_come_far_enough() {
     }
 }
 
-/// While a worker has what to do, a sync is put off for what it appends next, but not for long; when it has not, the sync begins.
+/// While a worker has what to do, a sync is put off for what it appends next, but not for long; when it has not, the
+/// sync begins.
 #[test]
 fn a_sync_is_not_put_off_for_long() {
     let (server, log, store) = start_with(true, &["--workers", "1"]);
@@ -179,7 +180,7 @@ fn waitaof_is_woken_by_the_log_and_by_unblock() {
     assert_eq!(client.reply(), Some(Reply::Int(0)));
 }
 
-/// A client that goes while a command of it waits is noticed, though nobody reads its socket.
+/// A client that disconnects while its command waits is detected, although its socket is not read.
 #[test]
 fn a_client_that_goes_while_it_waits_is_noticed() {
     let (server, _, _) = start(false);

@@ -1,5 +1,5 @@
-//! Messages that are no replies, over several workers: what subscribers and clients that cache are promised holds whichever
-//! worker publishes, changes or serves. Run under ThreadSanitizer too.
+//! Messages that are no replies, over several workers: what subscribers and clients that cache are promised holds
+//! whichever worker publishes, changes or serves. Run under ThreadSanitizer too.
 
 use crate::log_sockets::{appended, start as start_logged};
 use crate::reply::Reply;
@@ -53,7 +53,7 @@ fn all_subscribers_see_one_order() {
     }
 }
 
-/// What is told about a key has the order of its changes: it comes to be and goes in turn.
+/// Events of a key have the order of its changes: it is created and removed in turn.
 #[test]
 fn events_have_the_order_of_the_changes() {
     const ROUNDS: usize = 300;
@@ -88,7 +88,7 @@ fn events_have_the_order_of_the_changes() {
     assert!(count > 0);
 }
 
-/// A client that caches what it reads and forgets what it is told to never keeps a value that is not there any more.
+/// A client that caches what it reads, and drops invalidated keys, never keeps a stale value.
 #[test]
 fn a_cache_that_forgets_what_it_is_told_is_never_stale() {
     const KEYS: [&str; 3] = ["a", "b", "c"];
@@ -156,7 +156,7 @@ fn read(client: &mut Client, key: &str, cache: &mut HashMap<String, i64>) {
     }
 }
 
-/// A message of a transaction, and what is told of its changes, reaches nobody before the transaction is durable.
+/// A message of a transaction, and events of its changes, reach no client before the transaction is durable.
 #[test]
 fn messages_of_a_transaction_wait_for_the_log() {
     let (server, log, store) = start_logged(true);
@@ -196,9 +196,9 @@ fn a_subscriber_that_does_not_read_is_closed() {
     assert!(info.text().contains("client_output_buffer_limit_disconnections:1\r\n"));
 }
 
-/// BLMOVE, served: its reply was written when its worker came to it, after the invalidation of what it had changed. Caches
-/// then hold what the reply says, which the client believes to be newer. NOLOOP took the change for that of the client that
-/// pushed.
+/// BLMOVE, served: its reply was written when its worker came to it, after the invalidation of what it had changed.
+/// Caches then hold what the reply says, which the client believes to be newer. NOLOOP took the change for that of the
+/// client that pushed.
 #[test]
 fn a_served_client_is_notified_of_its_changes_after_its_reply() {
     let invalidation =

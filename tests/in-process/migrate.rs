@@ -155,7 +155,7 @@ fn big_values_are_shared() {
     assert_eq!(test.server.run(test.other, &["EXISTS", "set", "text"]), ":0\r\n");
 }
 
-/// Whoever changes a key again and again keeps it here, and the client is told.
+/// A key that changes again and again stays here, and the client is notified.
 #[test]
 fn what_never_rests_stays() {
     let mut test = Test::new();
@@ -171,7 +171,10 @@ fn what_never_rests_stays() {
         rounds += 1;
     }
     assert_eq!(rounds, 3);
-    test.reply("-TRYAGAIN 1 of 2 keys were changed while they were sent: they are still here, and the target has them as they were before\r\n");
+    test.reply(
+        "-TRYAGAIN 1 of 2 keys were changed while they were sent: they are still here, and the target has them \
+                as they were before\r\n",
+    );
     test.left(":2\r\n");
     assert_eq!(test.server.run(test.other, &["GET", "a"]), "$4\r\n1000\r\n");
 }
@@ -224,7 +227,8 @@ fn wrong_requests_send_nothing() {
     }
     assert_eq!(
         test.server.run(test.client, &["EXEC"]),
-        "*2\r\n-ERR MIGRATE cannot send keys inside MULTI, where everybody else would wait for the other server\r\n+NOKEY\r\n"
+        "*2\r\n-ERR MIGRATE cannot send keys inside MULTI, where everybody else would wait for the other \
+         server\r\n+NOKEY\r\n"
     );
     test.left(":3\r\n");
 }

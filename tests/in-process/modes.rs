@@ -25,8 +25,8 @@ fn in_force(client: &mut Client) -> String {
     mode.expect("the log is on").to_owned()
 }
 
-/// EXEC holds the locks of its keys, so the mode cannot change in it. Before, the reply was OK, and the mode stayed until
-/// the keeper had time: seconds, while it took a checkpoint.
+/// EXEC holds the locks of its keys, so the mode cannot change in it. Before, the reply was OK, and the mode stayed
+/// until the keeper had time: seconds, while it took a checkpoint.
 #[test]
 fn a_mode_that_exec_cannot_put_into_force_is_answered_by_an_error() {
     let keeping = Keeping::Directory { fs: Arc::new(SimFs::new(1)), tell: Arc::new(Nobody), rdb: Arc::new(NoRdb) };
@@ -44,8 +44,8 @@ fn a_mode_that_exec_cannot_put_into_force_is_answered_by_an_error() {
     let [Reply::Simple(_), Reply::Error(text)] = ran.as_slice() else { panic!("EXEC answered {ran:?}") };
     assert_eq!(
         text,
-        "ERR CONFIG SET failed (possibly related to argument 'appendfsync') - a transaction that uses keys cannot change \
-         it, and nothing was changed: send CONFIG SET outside MULTI"
+        "ERR CONFIG SET failed (possibly related to argument 'appendfsync') - a transaction that uses keys cannot \
+         change it, and nothing was changed: send CONFIG SET outside MULTI"
     );
     assert_eq!(
         (setting(&mut client, "appendfsync"), setting(&mut client, "maxmemory"), in_force(&mut client)),

@@ -1,9 +1,9 @@
-//! Replies come in the order of their requests, also when an earlier one has to wait for a lock and a later one cannot run
-//! at all.
+//! Replies come in the order of their requests, also when an earlier one has to wait for a lock and a later one cannot
+//! run at all.
 
 use crate::harness::{SHARDS, TestServer, memory};
 
-/// Runs `during` while somebody else holds the lock of the key's shard.
+/// Runs `during` while another thread holds the lock of the key's shard.
 fn while_locked(server: &mut TestServer, key: &[u8], mut during: impl FnMut(&mut TestServer)) {
     let store = server.store.clone();
     let (locked, mut visited) = (store.shard_of_bytes(key).index(), 0);

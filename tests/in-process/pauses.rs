@@ -13,7 +13,8 @@ fn blocked_clients(server: &mut TestServer, client: usize) -> String {
     info.lines().find(|line| line.starts_with("blocked_clients:")).expect("INFO counts them").to_owned()
 }
 
-/// What changes what others see waits for the end of a WRITE pause, PUBLISH and SPUBLISH among them; it is shown as blocked.
+/// What changes what others see waits for the end of a WRITE pause, PUBLISH and SPUBLISH among them; it is shown as
+/// blocked.
 #[test]
 fn messages_wait_for_the_end_of_a_write_pause() {
     let mut server = TestServer::complete(memory, SHARDS);

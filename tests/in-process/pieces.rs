@@ -19,7 +19,7 @@ fn server() -> (TestServer, usize, usize) {
     (server, client, other)
 }
 
-/// The reply of the filled set, in pieces that are not large, and what stands behind it.
+/// The reply of the filled set, in pieces of limited size, and the bytes after it.
 fn take(server: &mut TestServer, client: usize) -> Vec<u8> {
     let mut bytes = server.written(client);
     assert!((PIECE_BYTES..2 * PIECE_BYTES).contains(&bytes.len()), "{}", bytes.len());
@@ -34,7 +34,7 @@ fn take(server: &mut TestServer, client: usize) -> Vec<u8> {
     bytes
 }
 
-/// Checks that it is the filled set; gives what stands behind it.
+/// Checks that it is the filled set; returns the bytes after it.
 fn check(bytes: &[u8]) -> &[u8] {
     // The reader knows arrays, and a set differs in nothing else.
     let array = [b"*", &bytes[1..]].concat();
@@ -45,8 +45,8 @@ fn check(bytes: &[u8]) -> &[u8] {
     &bytes[bytes.len() - rest.len()..]
 }
 
-/// The pipeline behind a long reply runs when it has been taken, however it came: with the command, while it was answered,
-/// in a transaction.
+/// The pipeline behind a long reply runs when it has been taken, however it came: with the command, while it was
+/// answered, in a transaction.
 #[test]
 fn what_stands_behind_it_comes_behind_it() {
     let (mut server, client, _) = server();
@@ -81,7 +81,7 @@ fn unwanted_it_is_not_written() {
     assert_eq!(server.replies(client), b"$4\r\nnext\r\n");
 }
 
-/// A message that comes meanwhile stands behind it, not within.
+/// A message that arrives meanwhile follows the reply and is not inside it.
 #[test]
 fn messages_do_not_stand_within_it() {
     let (mut server, client, other) = server();
@@ -299,8 +299,8 @@ fn what_sorted_sets_make_together_is_made_in_steps() {
     assert_eq!(server.replies(client), wanted.as_bytes());
 }
 
-/// A count alone can make a reply too long: it is refused before anything is drawn. What is allowed of a small collection comes
-/// in pieces, too.
+/// A count alone can make a reply too long: it is refused before anything is drawn. What is allowed of a small
+/// collection comes in pieces, too.
 #[test]
 fn huge_counts_of_small_collections_take_no_memory() {
     let mut server = TestServer::complete(memory, SHARDS);

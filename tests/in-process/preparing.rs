@@ -1,5 +1,5 @@
-//! Commands that make something big do it in steps before they run: with the result of the moment at which they run, whatever
-//! happens meanwhile, and with the record of it.
+//! Commands that make something big do it in steps before they run: with the result of the moment at which they run,
+//! whatever happens meanwhile, and with the record of it.
 
 use crate::harness::{SHARDS, TestServer, memory};
 use crate::reply::Reply;
@@ -46,8 +46,8 @@ const CHANGES: &[(&[&str], &str)] = &[
     (&["ZPOPMAX", "sorted-a", "6000"], "sorted-a"),
 ];
 
-/// A server with those of a list, a stream and an index of places that these words name, each long enough for another thread, and
-/// two connections.
+/// A server with those of a list, a stream and an index of places that these words name, each long enough for another
+/// thread, and two connections.
 fn server_with_long(words: &[&str]) -> (TestServer, usize, usize) {
     let mut server = TestServer::complete(memory, SHARDS);
     let (client, other) = (server.connect_listed(), server.connect_listed());
@@ -253,8 +253,8 @@ fn prepared_or_at_once_it_is_the_same() {
     }
 }
 
-/// Whoever changes an operand meanwhile has the work begun anew: the result is of the moment at which it is stored. However
-/// often that happens, the command comes to an end.
+/// A change of an operand restarts the work: the result belongs to the moment at which it is stored. However often that
+/// happens, the command ends.
 #[test]
 fn a_change_meanwhile_is_seen() {
     for changes in [1, 30, 1000] {
@@ -301,7 +301,7 @@ fn popped_members_are_gone() {
     }
 }
 
-/// What somebody waits for is served of what was stored.
+/// A waiting client is served from the stored result.
 #[test]
 fn a_waiting_client_is_served() {
     let (mut server, client, other) = server();

@@ -1,5 +1,5 @@
-//! The random commands of the differential test, logged and saved to a simulated disk, and loaded again: the whole state is
-//! equal, with times, from the log alone, from a checkpoint alone, and from both.
+//! The random commands of the differential test, logged and saved to a simulated disk, and loaded again: the whole
+//! state is equal, with times, from the log alone, from a checkpoint alone, and from both.
 
 use crate::harness::{SHARDS, memory, store};
 use crate::replay::{Side, request_of};
@@ -132,7 +132,8 @@ fn random_commands_come_back_whole() {
     }
 }
 
-/// Has what a server does logged, or saved, until `run` is over and it ends in order, and gives the disk after a power cut.
+/// Has what a server does logged, or saved, until `run` is over and it ends in order, and gives the disk after a power
+/// cut.
 fn kept(
     side: &mut Side,
     (log, seed, entropy): (bool, u64, u64),

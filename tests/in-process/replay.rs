@@ -2,7 +2,8 @@
 //! engine that asks for fetches: at random, or with tickets for every row.
 //!
 //! R1. After each round the replica built from records has the digest of its server.
-//! R2. A server whose rows have to be fetched answers the same bytes as one that has them all, and ends with its digest.
+//! R2. A server whose rows have to be fetched answers the same bytes as one that has them all, and ends with its
+//!     digest.
 //! R3. So does one that keeps strings and collections compressed, by one codec after the other.
 //! R4. So does one with rows behind its databases, whatever is flushed and dropped between requests.
 //! R5. Records replayed over the rows of an earlier flush give the server's digest.
@@ -30,7 +31,8 @@ const SHARDS: usize = 8;
 /// Steps between two comparisons of digests within a round.
 const COMPARED_EVERY: usize = 100;
 
-/// Commands whose replies tell of the process, of its memory or of chance: what they change is compared, not what they say.
+/// Commands whose replies tell of the process, of its memory or of chance: what they change is compared, not what they
+/// say.
 const OWN_WORDS: [&str; 13] = [
     "INFO",
     "TIME",
@@ -104,8 +106,8 @@ impl Side {
 /// Commands whose replies follow the order in which keys are walked, or count entries that no flush has counted yet.
 const WALKS: [&str; 3] = ["SCAN", "KEYS", "DBSIZE"];
 
-/// R4 over rounds of random requests: with rows behind all databases, entries flushed and dropped as chance will have it; and,
-/// every other round, all of them after each request.
+/// R4 over rounds of random requests: with rows behind all databases, entries flushed and dropped as chance will have
+/// it; and, every other round, all of them after each request.
 #[test]
 fn random_commands_over_rows_answer_as_in_memory() {
     let generator = Generator::new(&grammar::load(&[]).expect("the grammars parse"), false);
@@ -157,8 +159,8 @@ fn random_commands_over_rows_answer_as_in_memory() {
     assert!(reads > 10_000, "{reads} rounds of reads");
 }
 
-/// R5 over rounds of random requests, with rows behind every second database: a store that has the rows of a flush, and gets
-/// all records of the log, ends as the server. Each keyspace leaves out what it has.
+/// R5 over rounds of random requests, with rows behind every second database: a store that has the rows of a flush, and
+/// gets all records of the log, ends as the server. Each keyspace leaves out what it has.
 #[test]
 fn records_come_back_over_rows_of_an_earlier_moment() {
     let generator = Generator::new(&grammar::load(&[]).expect("the grammars parse"), false);
@@ -203,7 +205,8 @@ fn records_come_back_over_rows_of_an_earlier_moment() {
     }
 }
 
-/// A copy between a database in memory and one on rows is recorded by its value: when it is replayed, its source may be gone.
+/// A copy between a database in memory and one on rows is recorded by its value: when it is replayed, its source may be
+/// gone.
 #[test]
 fn a_copy_onto_other_recovery_points_is_replayed_without_its_source() {
     let mut server = TestServer::new(memory);

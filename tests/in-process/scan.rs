@@ -1,5 +1,5 @@
-//! SCAN's promise: a key that is there from the first call of an iteration to its last is returned, whatever happens to the
-//! others meanwhile, and nothing is returned that was never there.
+//! SCAN's promise: a key that is there from the first call of an iteration to its last is returned, whatever happens to
+//! the others meanwhile, and nothing is returned that was never there.
 
 use crate::harness::{TestServer, memory};
 use crate::reply::Reply;
@@ -184,7 +184,8 @@ fn any_cursor_ends() {
     }
 }
 
-/// ZSCAN writes a score as ZRANGE does, whether the sorted set is packed or a tree. Valkey has 17 digits in the second case.
+/// ZSCAN writes a score as ZRANGE does, whether the sorted set is packed or a tree. Valkey has 17 digits in the second
+/// case.
 #[test]
 fn scores_are_written_alike() {
     let mut server = TestServer::complete(memory, 1);

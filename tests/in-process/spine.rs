@@ -1,8 +1,8 @@
 //! The spine end to end: bytes through parser, batch, locks, engine, effects and records, and back.
 //!
 //! Every test runs its commands over the memory engine with a sink that replays each record into a second store; at the
-//! end both stores have one digest. Random sequences also run over an engine that asks for fetches at random, and answer the
-//! same bytes.
+//! end both stores have one digest. Random sequences also run over an engine that asks for fetches at random, and
+//! answer the same bytes.
 
 use crate::harness::{SHARDS, START_MS, TestServer, fetching, memory, request, store};
 use base::{Rng, UnixMs};
@@ -31,7 +31,8 @@ fn six_commands_through_every_layer() {
     server.assert_replica_agrees();
 }
 
-/// A watched key that another client changes, deletes or lets expire breaks the transaction; one that is only read does not.
+/// A watched key that another client changes, deletes or lets expire breaks the transaction; one that is only read does
+/// not.
 #[test]
 fn watched_keys_break_transactions() {
     for (change, broken) in [
@@ -63,8 +64,8 @@ fn watched_keys_break_transactions() {
     assert!(!server.run(client, &["EXEC"]).starts_with("*2"), "the key has expired since WATCH");
 }
 
-/// A SELECT in a pipeline holds for the requests after it in the same batch, whose keys were hashed before it ran. (Found by
-/// the differential test: the value went to the database selected before.)
+/// A SELECT in a pipeline holds for the requests after it in the same batch, whose keys were hashed before it ran.
+/// (Found by the differential test: the value went to the database selected before.)
 #[test]
 fn a_pipelined_select_holds_at_once() {
     let mut server = TestServer::new(memory);
@@ -178,8 +179,8 @@ pub fn random_request(rng: &mut Rng) -> Vec<u8> {
     request(&words.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
-/// Random commands of two clients: the replica built from records agrees throughout, over both engines, and a server whose
-/// rows have to be fetched answers the same bytes as one that has them all.
+/// Random commands of two clients: the replica built from records agrees throughout, over both engines, and a server
+/// whose rows have to be fetched answers the same bytes as one that has them all.
 #[test]
 fn random_commands_replay_and_survive_fetches() {
     for seed in 0..8 {
@@ -218,8 +219,8 @@ impl EntrySink for Collected {
     }
 }
 
-/// A checkpoint cut at one moment of the log, walked while commands go on, holds exactly the state of that moment; loaded into
-/// an empty store, with the later records replayed on top, it gives the present state.
+/// A checkpoint cut at one moment of the log, walked while commands go on, holds exactly the state of that moment;
+/// loaded into an empty store, with the later records replayed on top, it gives the present state.
 #[test]
 fn a_checkpoint_and_the_records_after_it_give_the_present() {
     let mut server = TestServer::new(memory);

@@ -1,6 +1,6 @@
-//! Several workers over one store, clients on threads of their own: what they were promised holds while tables grow, split
-//! and shrink, and while other connections list, change and close them. Run under ThreadSanitizer too, which sees the
-//! locks, the mailboxes and the hints that are read without a lock.
+//! Several workers over one store, clients on threads of their own: what they were promised holds while tables grow,
+//! split and shrink, and while other connections list, change and close them. Run under ThreadSanitizer too, which sees
+//! the locks, the mailboxes and the hints that are read without a lock.
 
 use crate::reply::Reply;
 use crate::served::{Client, Served};
@@ -129,7 +129,8 @@ fn administrator(server: &Served, done: &AtomicBool) {
     }
 }
 
-/// Read-your-writes on each connection, no lost increment, no half-seen MSET, no key lost by SCAN; and nobody waits for ever.
+/// Read-your-writes on each connection, no lost increment, no partially visible MSET, no key lost by SCAN; and no
+/// client waits forever.
 #[test]
 fn promises_hold_among_threads() {
     let workers = WORKERS.to_string();

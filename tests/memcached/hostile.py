@@ -39,7 +39,10 @@ def is_closed(port, request):
 
 def lines(server, _):
     """lines without an end close the connection, but for keys to get"""
-    if not all(is_closed(server.memcached_port, line) for line in (b"x" * 3000, b" " * 3000, b"\x80" + b"\0" * 23, b"mg " + b"k" * 3000)):
+    if not all(
+        is_closed(server.memcached_port, line)
+        for line in (b"x" * 3000, b" " * 3000, b"\x80" + b"\0" * 23, b"mg " + b"k" * 3000)
+    ):
         return "a connection stays open"
     wire = Wire(server.memcached_port)
     keys = b" ".join(b"key%d" % number for number in range(200_000))
@@ -69,7 +72,10 @@ def bytewise(server, _):
 
 def garbage(server, source):
     """random bytes harm nobody"""
-    words = [b"set", b"get", b"ms", b"mg", b"cas", b" ", b"\r\n", b"\n", b"0", b"noreply", b"k", b"\xff", b"\0", b"b", b"99999999999"]
+    words = [
+        b"set", b"get", b"ms", b"mg", b"cas", b" ", b"\r\n", b"\n", b"0", b"noreply", b"k", b"\xff", b"\0", b"b",
+        b"99999999999",
+    ]
     for _ in range(300):
         wire = Wire(server.memcached_port)
         noise = b"".join(source.choice([*words, source.randbytes(9)]) for _ in range(200))

@@ -22,11 +22,16 @@ def run(server, check):
     check("a wrong password is refused",
           line(b"set x 0 0 13\r\ndefault wrong\r\n") == b"CLIENT_ERROR authentication failure\r\n")
     check("the right one is taken", line(b"set x 0 0 %d\r\n%s\r\n" % (len(token), token)) == b"STORED\r\n")
-    check("then commands run", line(b"set a 0 0 1\r\n1\r\n") == b"STORED\r\n" and wire.exchange(b"get a x\r\n").count(b"VALUE") == 1)
+    check(
+        "then commands run",
+        line(b"set a 0 0 1\r\n1\r\n") == b"STORED\r\n" and wire.exchange(b"get a x\r\n").count(b"VALUE") == 1,
+    )
     shown = monitor.until(b'"get" "a"')
     slow = Redis(server).ask("SLOWLOG GET 100")
-    check("MONITOR and the slow log show no password", password.encode() not in shown + slow and b"wrong" not in shown + slow
-          and b'"set" "a"' in shown)
+    check(
+        "MONITOR and the slow log show no password",
+        password.encode() not in shown + slow and b"wrong" not in shown + slow and b'"set" "a"' in shown,
+    )
     other = Wire(port)
     other.socket.sendall(b"set x 0 0 1000000\r\n" + b"x" * 1000)
     check("long data before login is refused", read_line(other) == b"CLIENT_ERROR unauthenticated\r\n")

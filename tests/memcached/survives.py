@@ -15,7 +15,9 @@ def run(server, restart):
         request = b"set k%d %d %d 5\r\nv%04d\r\n" % (number, number % 7 * 1000, (0, until)[number % 2], number)
         if wire.exchange(request) != b"STORED\r\n":
             return "set was not stored"
-    wire.exchange(b"incr k0 1\r\nset n 3 0 2\r\n41\r\nincr n 1\r\nappend k1 0 0 1\r\n+\r\ntouch k2 %d\r\ndelete k3\r\n" % until)
+    wire.exchange(
+        b"incr k0 1\r\nset n 3 0 2\r\n41\r\nincr n 1\r\nappend k1 0 0 1\r\n+\r\ntouch k2 %d\r\ndelete k3\r\n" % until
+    )
     ids = wire.exchange(b"gets k4\r\n")
     server.process.send_signal(signal.SIGKILL)
     server.process.wait()
@@ -39,17 +41,25 @@ MADE = (
     b"lop insert l 0 2 create 5 0 7 error\r\nab\r\nlop insert l -1 1\r\nc\r\nsop create s 6 0 9\r\n"
     b"mop insert m f 1 create 7 0 0 unreadable\r\nv\r\nlop insert gone 0 1 create 8 0 3\r\nx\r\nlop delete gone 0\r\n"
     b"setattr s maxcount=10\r\n"
-    b"bop insert b 10 0x0aff 2 create 9 0 3\r\nb1\r\nbop insert b 20 1\r\nx\r\nbop insert b 30 1\r\ny\r\nbop insert b 40 1\r\nz\r\n"
+    b"bop insert b 10 0x0aff 2 create 9 0 3\r\nb1\r\nbop insert b 20 1\r\nx\r\nbop insert b 30 1\r\ny\r\nbop insert "
+    b"b 40 1\r\nz\r\n"
     b"setattr b maxbkeyrange=100\r\nbop incr n 1 1\r\nbop create e 1 0 0 largest_silent_trim\r\n"
-    + b"bop create big 2 0 0\r\n" + b"".join(b"bop insert big 0x%04x 0x01 30\r\n%030d\r\n" % (n * 7 % 65521, n) for n in range(600))
+    + b"bop create big 2 0 0\r\n"
+    + b"".join(b"bop insert big 0x%04x 0x01 30\r\n%030d\r\n" % (n * 7 % 65521, n) for n in range(600))
 )
-READ = b"lop get l 0..-1\r\ngetattr l maxcount\r\nsop get s 0\r\ngetattr s\r\nmop get m 0 0\r\nlop get gone 0\r\ngetattr gone flags count\r\n" + (
-    b"bop get b 0..100\r\ngetattr b\r\ngetattr e overflowaction count\r\nbop get big 0xffff..0x0000\r\ngetattr big\r\n"
+READ = (
+    b"lop get l 0..-1\r\ngetattr l maxcount\r\nsop get s 0\r\ngetattr s\r\nmop get m 0 0\r\nlop get gone "
+    b"0\r\ngetattr gone flags count\r\n"
+    + (
+        b"bop get b 0..100\r\ngetattr b\r\ngetattr e overflowaction count\r\nbop get big 0xffff..0x0000\r\ngetattr "
+        b"big\r\n"
+    )
 )
 
 
 def collections(server, restart):
-    """The problem, or None: collections of ARCUS, empty ones too, are there after kills, from the log and a checkpoint."""
+    """The problem, or None: collections of ARCUS, empty ones too, are there after kills, from the log and a
+    checkpoint."""
     wire = Wire(server.memcached_port)
     wire.exchange(MADE)
     before = wire.exchange(READ)

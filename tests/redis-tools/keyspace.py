@@ -1,4 +1,5 @@
-"""redis-cli's modes that walk the keys or watch the server: --scan, --bigkeys, --memkeys, --hotkeys, --stat, --latency."""
+"""redis-cli's modes that walk the keys or watch the server: --scan, --bigkeys, --memkeys, --hotkeys, --stat,
+--latency."""
 
 import re
 import subprocess
@@ -68,7 +69,9 @@ def run(t):
 
     def intrinsic_info():
         info = t.cli("INFO", "everything")
-        for part in ("# Server", "# Clients", "# Memory", "# Stats", "# Replication", "# CPU", "# Commandstats", "# Keyspace"):
+        for part in (
+            "# Server", "# Clients", "# Memory", "# Stats", "# Replication", "# CPU", "# Commandstats", "# Keyspace",
+        ):
             t.matches(f"^{part}\r?$", info)
         t.matches(rf"^db0:keys={t.cli('DBSIZE').strip()},expires=0,", info)
 

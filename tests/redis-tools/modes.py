@@ -43,8 +43,10 @@ def run(t):
         t.matches(r"^NOAUTH Authentication required\.", done.stdout)
         done = subprocess.run(t.argv("-a", "wrong", "GET", "a"), env=bare, capture_output=True, text=True, timeout=20)
         t.matches(r"AUTH failed: WRONGPASS", done.stdout + done.stderr)
-        done = subprocess.run(["redis-cli", "-u", f"redis://default:{t.password}@{t.host}:{t.port}/3", "PING"], env=bare,
-                              capture_output=True, text=True, timeout=20)
+        done = subprocess.run(
+            ["redis-cli", "-u", f"redis://default:{t.password}@{t.host}:{t.port}/3", "PING"],
+            env=bare, capture_output=True, text=True, timeout=20,
+        )
         t.matches(r"^PONG$", done.stdout)
 
     def unix_socket():

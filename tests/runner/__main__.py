@@ -16,7 +16,7 @@ from tally import Tally
 
 # What the whole suite may take, from a fresh clone on two cores that do nothing else.
 MINUTES_MAX = 30
-# Of what failed, these many lines of a stage are said again at the end, since whoever reads a log sees its end first.
+# Lines of a failed stage that are repeated at the end, because readers of a log see its end first.
 REASONS_MAX = 8
 REASON_CHARS_MAX = 400
 
@@ -85,9 +85,9 @@ def run(chosen, verbose, named):
 
 
 def run_stage(stage, verbose, named):
-    """One stage, and once more when nothing failed but measurements, which other work on the machine can spoil. A check of
-    loss, order, corruption or replies that failed is a verdict, and stays one. Its job, what it cost, and whether it was
-    the second try."""
+    """One stage, and once more when nothing failed but measurements, which other work on the machine can spoil. A check
+    of loss, order, corruption or replies that failed is a verdict, and stays one. Its job, what it cost, and whether it
+    was the second try."""
     before = Cost.now()
     job = attempt(Job(stage, verbose), named)
     again = 0 < job.tally.failed == job.tally.measured
@@ -140,7 +140,9 @@ class Cost:
 def report(job, cost):
     """What a stage found, with the end of its log when it failed."""
     tally = job.tally
-    print(f"   {tally.passed} passed, {tally.failed} failed, {len(tally.skips)} skipped in {cost.clock:.0f} s", flush=True)
+    print(
+        f"   {tally.passed} passed, {tally.failed} failed, {len(tally.skips)} skipped in {cost.clock:.0f} s", flush=True
+    )
     for check, reason in tally.skips:
         print(f"   skipped {check}: {reason}")
     if tally.failed:
@@ -156,7 +158,10 @@ def print_table(rows):
     print("\nstage           minutes  processor minutes  passed  failed  skipped")
     for name, cost, tally, again in rows:
         note = "" if not again else "  failed twice" if tally.failed else "  passed at the second try"
-        print(f"{name:14} {cost.clock / 60:8.1f} {cost.processor / 60:18.1f} {tally.passed:7} {tally.failed:7} {len(tally.skips):8}{note}")
+        print(
+            f"{name:14} {cost.clock / 60:8.1f} {cost.processor / 60:18.1f} {tally.passed:7} {tally.failed:7} "
+            f"{len(tally.skips):8}{note}"
+        )
     whole = sum((cost for _, cost, _, _ in rows), start=Cost(0, 0))
     print(f"{'all':14} {whole.clock / 60:8.1f} {whole.processor / 60:18.1f}"
           f"  (at most {MINUTES_MAX} minutes on two idle cores, from a fresh clone)")

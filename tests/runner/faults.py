@@ -1,4 +1,5 @@
-"""What the stages of faults share: the program of tests/faults, the places it mounts things, and the page of results."""
+"""What the stages of faults share: the program of tests/faults, the places it mounts things, and the page of
+results."""
 
 import datetime
 import os
@@ -16,8 +17,9 @@ from job import ROOT, TARGET, Failed, Skip
 PAGE = ROOT / "bench" / "results" / "long-runs" / "README.md"
 # Another server in place of ours, to test the tests: `redis`.
 KIND = os.environ.get("ONGGI_FAULTS_SERVER", "onggi")
-# The window of async mode is short here, so that a load of a second or two outlasts what it may lose. Twice the window is
-# promised, three times is judged: on a machine with ten times as many busy threads as cores, 504 ms of 500 were lost at most.
+# The window of async mode is short here, so that a load of a second or two outlasts what it may lose. Twice the window
+# is promised, three times is judged: on a machine with ten times as many busy threads as cores, 504 ms of 500 were lost
+# at most.
 WINDOW_MS = 250
 OPTIONS = {"onggi": [f"log-window={WINDOW_MS}"], "redis": []}
 LOST_MS_MAX = {"onggi": 3 * WINDOW_MS, "redis": 2000}
@@ -35,16 +37,25 @@ def server():
 
 
 def run(job, fault, *arguments, mode="sync", options=(), is_compressed=False, timeout=1800):
-    """Runs one fault, with strings compressed if wanted and the server can; its lines of figures, or nothing when it failed."""
+    """Runs one fault, with strings compressed if wanted and the server can; its lines of figures, or nothing when it
+    failed."""
     before, failed = len(job.lines()), job.tally.failed
     with place() as directory:
-        words = [program(job), fault, "--kind", KIND, "--program", server(), "--dir", directory, "--seed", job.seed, "--mode", mode,
-                 "--window-ms", LOST_MS_MAX[KIND], *arguments]
+        words = [
+            program(job),
+            fault, "--kind", KIND, "--program",
+            server(),
+            "--dir", directory, "--seed", job.seed, "--mode", mode, "--window-ms",
+            LOST_MS_MAX[KIND],
+            *arguments,
+        ]
         for option in [*OPTIONS[KIND], *(options if KIND == "onggi" else ())]:
             words += ["--option", option]
         if is_compressed and KIND == "onggi":
             words.append("--compressed")
-        job.command(words, name=f"{fault}, {mode}{', compressed' if is_compressed else ''}", timeout=timeout, counts=True)
+        job.command(
+            words, name=f"{fault}, {mode}{', compressed' if is_compressed else ''}", timeout=timeout, counts=True
+        )
         if job.tally.failed > failed and (directory / "output").exists():
             for line in (directory / "output").read_text(errors="replace").splitlines()[-60:]:
                 job.say(f"   server | {line}")
@@ -95,7 +106,11 @@ def can_mount(file_system="ext4"):
         done = subprocess.run([f"mkfs.{file_system}", "-q", image], capture_output=True, text=True)
         if done.returncode != 0:
             raise Failed(f"mkfs.{file_system}: {done.stderr.strip()}")
-        _mount(directory / "volume", ["-t", file_system, "-o", "loop", image], f"cannot mount {file_system} on a loop device")
+        _mount(
+            directory / "volume",
+            ["-t", file_system, "-o", "loop", image],
+            f"cannot mount {file_system} on a loop device",
+        )
 
 
 def _mount(point, words, otherwise):
@@ -108,8 +123,11 @@ def _mount(point, words, otherwise):
 def can_trace():
     """Skips unless strace can inject errors here."""
     need.program("strace", "strace")
-    done = subprocess.run(["strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", "inject=fsync:error=EIO:when=9", "true"],
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        ["strace", "-f", "--seccomp-bpf", "-o", "/dev/null", "-e", "inject=fsync:error=EIO:when=9", "true"],
+        capture_output=True,
+        text=True,
+    )
     if done.returncode != 0:
         raise Skip(f"strace cannot trace: {' '.join(done.stderr.split())}")
 

@@ -111,8 +111,13 @@ class Job:
         """Runs a command that only prepares: it counts nothing, and its failure ends the stage."""
         argv = [str(a) for a in argv]
         self.say(f"$ {' '.join(argv)}")
-        done = subprocess.run(argv, cwd=cwd, env=self._environment(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, errors="replace", timeout=timeout)
+        done = subprocess.run(
+            argv,
+            cwd=cwd,
+            env=self._environment(env),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+            timeout=timeout,
+        )
         for line in done.stdout.splitlines():
             self.say(line)
         if done.returncode != 0:
@@ -143,8 +148,13 @@ class Job:
 
     def _environment(self, extra):
         """What every command sees: one build directory for all stages, the seed, and no colours in the logs."""
-        return {**os.environ, "CARGO_TARGET_DIR": str(TARGET), "CARGO_TERM_COLOR": "never", **seeds.environment(self.seed),
-                **(extra or {})}
+        return {
+            **os.environ,
+            "CARGO_TARGET_DIR": str(TARGET),
+            "CARGO_TERM_COLOR": "never",
+            **seeds.environment(self.seed),
+            **(extra or {}),
+        }
 
 
 def _kill_at(child, deadline):

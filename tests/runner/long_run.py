@@ -1,8 +1,9 @@
 """The long form of a stage: named pieces, each done once per commit, with progress kept between runs.
 
 Progress stands in `.tools/long/STAGE.json`: the commit it belongs to, and the names of the pieces that passed. Started
-again on the same commit, a run goes on with the first piece that is not there; on another commit it starts over. Some of the pieces
-can be named by the beginning of their names, so that several runs share a stage. Each piece draws a fresh seed and prints it.
+again on the same commit, a run goes on with the first piece that is not there; on another commit it starts over. Some
+of the pieces can be named by the beginning of their names, so that several runs share a stage. Each piece draws a fresh
+seed and prints it.
 """
 
 import json
@@ -40,7 +41,11 @@ def run(chosen, again, verbose, beginning=""):
             except (Failed, OSError, subprocess.SubprocessError) as problem:
                 job.check(name, str(problem))
             good = job.tally.failed == failed_before
-            print(f"   {name}, seed {job.seed}: {'passed' if good else 'FAILED'} in {(time.monotonic() - started) / 60:.1f} min", flush=True)
+            print(
+                f"   {name}, seed {job.seed}: {'passed' if good else 'FAILED'} in "
+                f"{(time.monotonic() - started) / 60:.1f} min",
+                flush=True,
+            )
             if good:
                 progress.add(name)
             else:
@@ -74,7 +79,8 @@ class Progress:
         return kept["done"] if kept.get("commit") == self.commit else []
 
     def add(self, name):
-        """Records a piece, beside those of other runs; the file is replaced whole, so that an interrupted run leaves the old one."""
+        """Records a piece, beside those of other runs; the file is replaced whole, so that an interrupted run leaves
+        the old one."""
         self.done += [name, *(other for other in self.kept() if other not in self.done)]
         self.path.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.path.with_suffix(".new")

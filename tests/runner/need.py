@@ -58,8 +58,14 @@ def python_environment():
         if subprocess.run(["python3", "-m", "venv", home], capture_output=True).returncode != 0:
             apt("python3-venv")
             _must(["python3", "-m", "venv", "--clear", home])
-        done = subprocess.run([home / "bin" / "pip", "install", "-q", "--no-deps", "--require-hashes", "-r",
-                               ROOT / "tests" / "requirements.txt"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        done = subprocess.run(
+            [
+                home / "bin" / "pip",
+                "install", "-q", "--no-deps", "--require-hashes", "-r",
+                ROOT / "tests" / "requirements.txt",
+            ],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
         if done.returncode != 0:
             raise Skip(f"pip cannot install tests/requirements.txt: {_last_line(done.stdout)}")
         mark.write_text(wanted)
@@ -120,8 +126,9 @@ def nightly(*components):
     have = subprocess.run(["rustup", "toolchain", "list"], capture_output=True, text=True).stdout
     if "nightly" not in have:
         _rustup(["toolchain", "install", "nightly", "--profile", "minimal"], "a nightly compiler")
-    listed = subprocess.run(["rustup", "component", "list", "--toolchain", "nightly", "--installed"], capture_output=True,
-                            text=True).stdout.split()
+    listed = subprocess.run(
+        ["rustup", "component", "list", "--toolchain", "nightly", "--installed"], capture_output=True, text=True
+    ).stdout.split()
     for component in components:
         if not any(line == component or line.startswith(component + "-") for line in listed):
             _rustup(["component", "add", "--toolchain", "nightly", component], f"the nightly component {component}")
@@ -135,9 +142,12 @@ def cargo_tool(name, version):
     mark = home / f"{name}-{version}"
     with _lock("cargo"):
         if not (tool.exists() and mark.exists()):
-            done = subprocess.run(["cargo", "install", "--quiet", "--locked", "--force", "--root", home, "--version", version, name],
-                                  cwd=ROOT, env=dict(os.environ, CARGO_TARGET_DIR=str(TARGET / "tools")),
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            done = subprocess.run(
+                ["cargo", "install", "--quiet", "--locked", "--force", "--root", home, "--version", version, name],
+                cwd=ROOT,
+                env=dict(os.environ, CARGO_TARGET_DIR=str(TARGET / "tools")),
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            )
             if done.returncode != 0:
                 raise Skip(f"cargo cannot install {name} {version}: {_last_line(done.stdout)}")
             mark.touch()
@@ -187,8 +197,12 @@ def _lock(name):
 
 
 def _must(argv, env=None):
-    done = subprocess.run([str(a) for a in argv], cwd=ROOT, env=dict(os.environ, **(env or {})), stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        [str(a) for a in argv],
+        cwd=ROOT,
+        env=dict(os.environ, **(env or {})),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )
     if done.returncode != 0:
         raise Failed(f"{' '.join(str(a) for a in argv)}: exit status {done.returncode}\n{done.stdout[-4000:]}")
 

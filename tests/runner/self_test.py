@@ -79,8 +79,14 @@ class Stages(unittest.TestCase):
             (raises(OSError("gone")), (1, "0 passed, 1 failed, 0 skipped")),
             (lambda job: job.command(["true"]), (0, "1 passed, 0 failed, 0 skipped")),
             (lambda job: job.command(["false"]), (1, "0 passed, 1 failed, 0 skipped")),
-            (lambda job: job.command(["sh", "-c", "echo 'ok - x'; exit 3"], counts=True), (1, "1 passed, 1 failed, 0 skipped")),
-            (lambda job: job.command(["sh", "-c", "echo 'not ok - x: y'; exit 3"], counts=True), (1, "0 passed, 1 failed, 0 skipped")),
+            (
+                lambda job: job.command(["sh", "-c", "echo 'ok - x'; exit 3"], counts=True),
+                (1, "1 passed, 1 failed, 0 skipped"),
+            ),
+            (
+                lambda job: job.command(["sh", "-c", "echo 'not ok - x: y'; exit 3"], counts=True),
+                (1, "0 passed, 1 failed, 0 skipped"),
+            ),
             (lambda job: job.command(["sleep", "60"], timeout=0.2), (1, "0 passed, 1 failed, 0 skipped")),
             (lambda job: None, (1, "0 passed, 1 failed, 0 skipped")),
         ):
@@ -89,7 +95,9 @@ class Stages(unittest.TestCase):
     def test_failures_are_said_again_at_the_end(self):
         said = "echo 'test a::b ... FAILED'; echo \"thread 'a::b' (7) panicked at b.rs:1:2:\"; echo 'no four'; exit 1"
         out = io.StringIO()
-        stage = Stage("self-test-inner", "a stage of the self test", lambda job: job.command(["sh", "-c", said], counts=True))
+        stage = Stage(
+            "self-test-inner", "a stage of the self test", lambda job: job.command(["sh", "-c", said], counts=True)
+        )
         with redirect_stdout(out), patch.dict("os.environ", {"CI": "false"}):
             runner.run([stage], verbose=False, named=False)
         self.assertEqual(out.getvalue().splitlines()[-3:], [
@@ -110,7 +118,9 @@ class Stages(unittest.TestCase):
                 status = runner.run([stage], verbose=False, named=False)
             return status, out.getvalue(), len(tries) - len(left)
 
-        good, slow, lost = "echo 'ok - b'", "echo 'not ok - b: 9 ms # MEASURED'; exit 1", "echo 'not ok - c: a key is lost'; exit 1"
+        good, slow, lost = (
+            "echo 'ok - b'", "echo 'not ok - b: 9 ms # MEASURED'; exit 1", "echo 'not ok - c: a key is lost'; exit 1",
+        )
         both, silent = f"echo 'not ok - b: 9 ms # MEASURED'; {lost}", "exit 3"
         for tries, expected, count, last in (
             ((good,), 0, 1, "2 passed, 0 failed, 0 skipped"),

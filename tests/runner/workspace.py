@@ -8,8 +8,10 @@ from job import ROOT, Failed
 
 def checks(kind):
     """(package, arguments) of every crate that asks for a kind of dynamic check in `[package.metadata.checks]`."""
-    done = subprocess.run(["cargo", "metadata", "--format-version", "1", "--no-deps", "--locked"], cwd=ROOT, capture_output=True,
-                          text=True)
+    done = subprocess.run(
+        ["cargo", "metadata", "--format-version", "1", "--no-deps", "--locked"],
+        cwd=ROOT, capture_output=True, text=True,
+    )
     if done.returncode != 0:
         raise Failed(f"cargo metadata: {done.stderr.strip()}")
     packages = json.loads(done.stdout)["packages"]

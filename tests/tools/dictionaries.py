@@ -1,4 +1,5 @@
-"""The tools on data whose strings are compressed with dictionaries: these go along, and are missed where they are gone."""
+"""The tools on data whose strings are compressed with dictionaries: these go along, and are missed where they are
+gone."""
 
 import shutil
 import time
@@ -10,8 +11,11 @@ DOCUMENTS = 4000
 
 
 def document(number):
-    return (f'{{"customer-name":"customer {number * 7919 % 100_003}","delivery-street":"street {number * 31 % 997}",'
-            f'"last-modified-at":{1_700_000_000 + number * 104_729 % 1_000_000},"total-amount":{number * 15_485_863 % 32_452_843}}}')
+    return (
+        f'{{"customer-name":"customer {number * 7919 % 100_003}","delivery-street":"street {number * 31 % 997}",'
+        f'"last-modified-at":{1_700_000_000 + number * 104_729 % 1_000_000},'
+        f'"total-amount":{number * 15_485_863 % 32_452_843}}}'
+    )
 
 
 def figure(client, name):
@@ -26,7 +30,8 @@ def write(client, first):
 
 
 def fill(client):
-    """Writes documents until a dictionary is in use, then more of them, a part before a checkpoint and a part after it."""
+    """Writes documents until a dictionary is in use, then more of them, a part before a checkpoint and a part after
+    it."""
     deadline = time.monotonic() + 60
     while figure(client, "compression_dictionaries_in_use") == 0:
         assert time.monotonic() < deadline, "no dictionary was trained"

@@ -34,7 +34,7 @@ class Server:
                     if client.call("PING") == "PONG":
                         return
             except (OSError, ErrorReply):
-                # Nobody listens yet, or it is loading.
+                # The server does not listen yet, or is loading.
                 pass
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.kill()

@@ -9,8 +9,11 @@ from servers import Server as Peer
 from servers import others
 
 # What an export says of the servers that load its file.
-READERS = {"redis-7.0": "Redis 7.0 and later, and Valkey, load it", "redis-7.2": "Redis 7.2 and later, and Valkey, load it",
-           "valkey-9": "Valkey 9.0 and later load it"}
+READERS = {
+    "redis-7.0": "Redis 7.0 and later, and Valkey, load it",
+    "redis-7.2": "Redis 7.2 and later, and Valkey, load it",
+    "valkey-9": "Valkey 9.0 and later load it",
+}
 
 
 def killed(tools, name, content, *options):
@@ -19,8 +22,16 @@ def killed(tools, name, content, *options):
         with Client(server.port) as client:
             fill(client, content)
             client.call("SAVE")
-            client.pipeline([("APPEND", "text", "more"), ("LPUSH", "list:20000", "first"), ("DEL", "huge"),
-                             ("HSET", "hash:300", "field 2", "other"), ("SWAPDB", 0, 3), ("XADD", "stream", "5000-0", "a", "b")])
+            client.pipeline(
+                [
+                    ("APPEND", "text", "more"),
+                    ("LPUSH", "list:20000", "first"),
+                    ("DEL", "huge"),
+                    ("HSET", "hash:300", "field 2", "other"),
+                    ("SWAPDB", 0, 3),
+                    ("XADD", "stream", "5000-0", "a", "b"),
+                ]
+            )
             client.call("WAITAOF", 1, 0, 10_000)
             before = state(client)
         server.kill()
@@ -90,7 +101,9 @@ def saved_by_server(tools, name, kind, version, *options):
         fill(client, "valkey" if version == 80 else "redis")
         words = () if version == 11 else ("VERSION", version)
         save_rdb(client, *words)
-        client.pipeline([("APPEND", "text", "more"), ("LPUSH", "list:20000", "first"), ("DEL", "huge"), ("SWAPDB", 0, 3)])
+        client.pipeline(
+            [("APPEND", "text", "more"), ("LPUSH", "list:20000", "first"), ("DEL", "huge"), ("SWAPDB", 0, 3)]
+        )
         before = state(client)
         found = save_rdb(client, *words)
         assert (found["rdb_file_saves"], found["rdb_file_last_status"]) == ("2", "ok"), found
@@ -137,15 +150,32 @@ def run(tools):
                                   "--compression-when", "write"))
     tools.check("Valkey 9.1 loads an export in version 11",
                 lambda: export_of(tools, "to-valkey-11", "valkey", "redis-7.2"))
-    tools.check("Valkey 9.1 loads an export with fields that expire", lambda: export_of(tools, "to-valkey", "valkey", "valkey-9", "--compression",
-                                                                "zstd", "--compression-when", "write"))
+    tools.check(
+        "Valkey 9.1 loads an export with fields that expire",
+        lambda: export_of(
+            tools, "to-valkey", "valkey", "valkey-9", "--compression", "zstd", "--compression-when", "write"
+        ),
+    )
     tools.check("Redis 7.0 loads what BGSAVE RDB makes", lambda: saved_by_server(tools, "saved", "redis", 10))
-    tools.check("Valkey 9.1 loads what BGSAVE RDB makes of compressed values",
-                lambda: saved_by_server(tools, "saved-zstd", "valkey", 11, "--compression", "zstd", "--compression-when", "write"))
-    tools.check("Valkey 9.1 loads fields that expire from BGSAVE RDB", lambda: saved_by_server(tools, "saved-fields", "valkey", 80))
+    tools.check(
+        "Valkey 9.1 loads what BGSAVE RDB makes of compressed values",
+        lambda: saved_by_server(
+            tools, "saved-zstd", "valkey", 11, "--compression", "zstd", "--compression-when", "write"
+        ),
+    )
+    tools.check(
+        "Valkey 9.1 loads fields that expire from BGSAVE RDB",
+        lambda: saved_by_server(tools, "saved-fields", "valkey", 80),
+    )
     for kind, title in others():
-        tools.check(f"{title} loads an export in version 11",
-                    lambda kind=kind: export_of(tools, f"to-{kind}", kind, "redis-7.2", "--compression", "lzf", "--compression-when", "write"))
-        tools.check(f"{title} loads what BGSAVE RDB makes", lambda kind=kind: saved_by_server(tools, f"saved-{kind}", kind, 11))
+        tools.check(
+            f"{title} loads an export in version 11",
+            lambda kind=kind: export_of(
+                tools, f"to-{kind}", kind, "redis-7.2", "--compression", "lzf", "--compression-when", "write"
+            ),
+        )
+        tools.check(
+            f"{title} loads what BGSAVE RDB makes", lambda kind=kind: saved_by_server(tools, f"saved-{kind}", kind, 11)
+        )
     tools.check("BGSAVE RDB that cannot be made loses nothing", lambda: not_saved_by_server(tools))
     tools.check("fields that expire are exported to who knows them", lambda: fields_that_expire(tools))

@@ -1,5 +1,5 @@
-"""`onggi import --follow` of running servers: under load, with a connection that is cut and a follower that is killed, the directory
-has in the end what the server has."""
+"""`onggi import --follow` of running servers: under load, with a connection that is cut and a follower that is killed,
+the directory has in the end what the server has."""
 
 import random
 import signal
@@ -102,20 +102,49 @@ class Load(threading.Thread):
         key = f"load:{draw.randrange(40)}"
         number, member = draw.randrange(1000), f"m{draw.randrange(200)}"
         choices = [
-            ("SET", f"{key}:s", "v" * draw.randrange(300)), ("SET", f"{key}:s", number, "PX", draw.randrange(1, 200)),
-            ("INCRBY", f"{key}:n", number), ("INCRBYFLOAT", f"{key}:f", "0.5"), ("APPEND", f"{key}:s", number), ("SETBIT", f"{key}:b", number, 1),
-            ("LPUSH", f"{key}:l", number, member), ("RPOP", f"{key}:l"), ("LMOVE", f"{key}:l", "load:moved", "LEFT", "RIGHT"),
-            ("LTRIM", "load:moved", 0, 50), ("LINSERT", f"{key}:l", "BEFORE", number, member), ("LREM", f"{key}:l", 1, member),
-            ("SADD", f"{key}:e", member, number), ("SPOP", f"{key}:e", 2), ("SUNIONSTORE", "load:union", f"{key}:e", "load:1:e"),
-            ("HSET", f"{key}:h", member, number), ("HDEL", f"{key}:h", member), ("HINCRBYFLOAT", f"{key}:h", "sum", "1.5"),
-            ("ZADD", f"{key}:z", number, member), ("ZPOPMIN", f"{key}:z"), ("ZRANGESTORE", "load:range", f"{key}:z", 0, 5),
-            ("GEOADD", f"{key}:g", number / 10, 40, member), ("PFADD", f"{key}:p", number), ("BITFIELD", f"{key}:b", "SET", "u8", number, 7),
-            ("XADD", "load:stream", "MAXLEN", "~", 500, "*", "f", number), ("XREADGROUP", "GROUP", "group", member, "COUNT", 2, "STREAMS", "load:stream", ">"),
-            ("XAUTOCLAIM", "load:stream", "group", "other", 0, 0, "COUNT", 2), ("XTRIM", "load:stream", "MAXLEN", 400),
-            ("EXPIRE", f"{key}:h", draw.choice([1, 1000])), ("PEXPIRE", f"{key}:z", draw.randrange(1, 500)), ("PERSIST", f"{key}:h"),
-            ("RENAME", f"{key}:s", "load:renamed"), ("COPY", f"{key}:l", "load:copy", "REPLACE"), ("DEL", f"{key}:e"), ("UNLINK", f"{key}:g"),
-            ("GETEX", f"{key}:s", "EX", 2), ("GETDEL", f"{key}:n"), ("SORT", f"{key}:l", "ALPHA", "STORE", "load:sorted"), ("MOVE", f"{key}:p", 5),
-            ("EVAL", "redis.call('INCR', KEYS[1]) redis.call('RPUSH', KEYS[2], ARGV[1]) return 1", 2, f"{key}:n", f"{key}:l", number),
+            ("SET", f"{key}:s", "v" * draw.randrange(300)),
+            ("SET", f"{key}:s", number, "PX", draw.randrange(1, 200)),
+            ("INCRBY", f"{key}:n", number),
+            ("INCRBYFLOAT", f"{key}:f", "0.5"),
+            ("APPEND", f"{key}:s", number),
+            ("SETBIT", f"{key}:b", number, 1),
+            ("LPUSH", f"{key}:l", number, member),
+            ("RPOP", f"{key}:l"),
+            ("LMOVE", f"{key}:l", "load:moved", "LEFT", "RIGHT"),
+            ("LTRIM", "load:moved", 0, 50),
+            ("LINSERT", f"{key}:l", "BEFORE", number, member),
+            ("LREM", f"{key}:l", 1, member),
+            ("SADD", f"{key}:e", member, number),
+            ("SPOP", f"{key}:e", 2),
+            ("SUNIONSTORE", "load:union", f"{key}:e", "load:1:e"),
+            ("HSET", f"{key}:h", member, number),
+            ("HDEL", f"{key}:h", member),
+            ("HINCRBYFLOAT", f"{key}:h", "sum", "1.5"),
+            ("ZADD", f"{key}:z", number, member),
+            ("ZPOPMIN", f"{key}:z"),
+            ("ZRANGESTORE", "load:range", f"{key}:z", 0, 5),
+            ("GEOADD", f"{key}:g", number / 10, 40, member),
+            ("PFADD", f"{key}:p", number),
+            ("BITFIELD", f"{key}:b", "SET", "u8", number, 7),
+            ("XADD", "load:stream", "MAXLEN", "~", 500, "*", "f", number),
+            ("XREADGROUP", "GROUP", "group", member, "COUNT", 2, "STREAMS", "load:stream", ">"),
+            ("XAUTOCLAIM", "load:stream", "group", "other", 0, 0, "COUNT", 2),
+            ("XTRIM", "load:stream", "MAXLEN", 400),
+            ("EXPIRE", f"{key}:h", draw.choice([1, 1000])),
+            ("PEXPIRE", f"{key}:z", draw.randrange(1, 500)),
+            ("PERSIST", f"{key}:h"),
+            ("RENAME", f"{key}:s", "load:renamed"),
+            ("COPY", f"{key}:l", "load:copy", "REPLACE"),
+            ("DEL", f"{key}:e"),
+            ("UNLINK", f"{key}:g"),
+            ("GETEX", f"{key}:s", "EX", 2),
+            ("GETDEL", f"{key}:n"),
+            ("SORT", f"{key}:l", "ALPHA", "STORE", "load:sorted"),
+            ("MOVE", f"{key}:p", 5),
+            (
+                "EVAL", "redis.call('INCR', KEYS[1]) redis.call('RPUSH', KEYS[2], ARGV[1]) return 1", 2, f"{key}:n",
+                f"{key}:l", number,
+            ),
         ]
         if self.kind == "valkey":
             choices += [("HPEXPIRE", f"{key}:h", draw.randrange(1, 400), "FIELDS", 1, member),
@@ -123,7 +152,13 @@ class Load(threading.Thread):
         if draw.random() < 0.1:
             return [("MULTI",), *draw.choices(choices, k=4), ("EXEC",)]
         if draw.random() < 0.01:
-            return [("SELECT", 5), ("SET", "other", number), *draw.choices(choices, k=2), ("SELECT", 0), ("SWAPDB", 5, 7)]
+            return [
+                ("SELECT", 5),
+                ("SET", "other", number),
+                *draw.choices(choices, k=2),
+                ("SELECT", 0),
+                ("SWAPDB", 5, 7),
+            ]
         if draw.random() < 0.002:
             return [("SELECT", 7), ("FLUSHDB",), ("SELECT", 0)]
         return [draw.choice(choices)]
@@ -141,8 +176,10 @@ class Follower:
     def __init__(self, tools, address, name):
         self.said = tools.scratch / f"{name}.said"
         self.output = open(self.said, "ab")
-        self.process = subprocess.Popen([tools.onggi, "import", address, "--dir", str(tools.scratch / name), "--follow"],
-                                        stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT)
+        self.process = subprocess.Popen(
+            [tools.onggi, "import", address, "--dir", str(tools.scratch / name), "--follow"],
+            stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT,
+        )
 
     def text(self):
         return self.said.read_text()
@@ -219,7 +256,9 @@ def a_new_copy_replaces_the_old(tools):
         follower = Follower(tools, address, "twice")
         follower.wait_for("behind")
         follower.kill()
-        client.pipeline([("FLUSHALL",), *(("SET", f"new:{n}", "v" * 100) for n in range(5000)), ("SELECT", 3), ("SADD", "s", 1)])
+        client.pipeline(
+            [("FLUSHALL",), *(("SET", f"new:{n}", "v" * 100) for n in range(5000)), ("SELECT", 3), ("SADD", "s", 1)]
+        )
         follower = Follower(tools, address, "twice")
         wait_until_it_has_all(client, follower)
         client.pipeline([("SELECT", 3), ("SADD", "s", 2)])
@@ -232,8 +271,12 @@ def a_new_copy_replaces_the_old(tools):
 
 def what_cannot_be_followed_is_said(tools):
     nothing = f"redis://127.0.0.1:{free_port()}"
-    assert "Connection refused" in tools.run("import", nothing, "--dir", tools.scratch / "nothing", "--follow", status=2)
-    assert "is a path" in tools.run("import", tools.scratch / "file", "--dir", tools.scratch / "nothing", "--follow", status=2)
+    assert "Connection refused" in tools.run(
+        "import", nothing, "--dir", tools.scratch / "nothing", "--follow", status=2
+    )
+    assert "is a path" in tools.run(
+        "import", tools.scratch / "file", "--dir", tools.scratch / "nothing", "--follow", status=2
+    )
     assert "TLS" in tools.run("import", "rediss://127.0.0.1", "--dir", tools.scratch / "nothing", status=2)
     with Peer("redis", options=[("requirepass", "secret"), *OPTIONS]) as server:
         address = f"127.0.0.1:{server.port}"
@@ -261,7 +304,9 @@ def a_copy_is_examined_first(tools):
 
 def run(tools):
     for kind in ("redis", "valkey"):
-        tools.check(f"{kind} is followed under load, with cuts and kills", lambda kind=kind: follow_under_load(tools, kind))
+        tools.check(
+            f"{kind} is followed under load, with cuts and kills", lambda kind=kind: follow_under_load(tools, kind)
+        )
     tools.check("a copy through a file of the server is followed as well",
                 lambda: follow_under_load(tools, "valkey", ("repl-diskless-sync", "no")))
     tools.check("a follower that has missed too much gets a new copy", lambda: a_new_copy_replaces_the_old(tools))

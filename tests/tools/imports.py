@@ -50,7 +50,8 @@ def fill(client, kind):
 
 
 def streams(client):
-    """One with entries of the same and of other fields, deleted ones, groups and what is pending; one without entries."""
+    """One with entries of the same and of other fields, deleted ones, groups and what is pending; one without
+    entries."""
     client.pipeline([("XADD", "stream", f"{n + 1}-{n % 3}", "name", n, *(("more", "x") if n % 5 == 0 else ()))
                      for n in range(1000)])
     client.pipeline([
@@ -67,9 +68,17 @@ def state(client):
     found = [digest(client)]
     for db in DATABASES:
         client.call("SELECT", db)
-        found.append((client.call("DBSIZE"), client.call("PEXPIRETIME", "expires"), client.call("PEXPIRETIME", "fields"),
-                      client.call("XPENDING", "stream", "first"), client.call("XINFO", "GROUPS", "stream"),
-                      client.call("OBJECT", "ENCODING", "integers"), client.call("OBJECT", "ENCODING", "set:20000")))
+        found.append(
+            (
+                client.call("DBSIZE"),
+                client.call("PEXPIRETIME", "expires"),
+                client.call("PEXPIRETIME", "fields"),
+                client.call("XPENDING", "stream", "first"),
+                client.call("XINFO", "GROUPS", "stream"),
+                client.call("OBJECT", "ENCODING", "integers"),
+                client.call("OBJECT", "ENCODING", "set:20000"),
+            )
+        )
     client.call("SELECT", 0)
     return found
 
@@ -135,11 +144,15 @@ def compressed(tools):
 
 
 def fields_that_expire(tools):
-    """Fields keep their times, in hashes of both forms, from a server whose digest has something of its own for them."""
+    """Fields keep their times, in hashes of both forms, from a server whose digest has something of its own for
+    them."""
     file, data = tools.scratch / "times.rdb", tools.scratch / "times"
 
     def times(client):
-        return [(client.call("HPEXPIRETIME", name, "FIELDS", 3, "1", "2", "3"), sorted(client.call("HGETALL", name))) for name in ("few", "many")]
+        return [
+            (client.call("HPEXPIRETIME", name, "FIELDS", 3, "1", "2", "3"), sorted(client.call("HGETALL", name)))
+            for name in ("few", "many")
+        ]
 
     with Peer("redis-8") as server, Client(server.port) as client:
         for name, count in (("few", 5), ("many", 5000)):
@@ -169,7 +182,8 @@ def damaged(tools):
 
 
 def memory(tools):
-    """An import takes far less memory than its file is long; more keys than are compared in memory, and a key that is big."""
+    """An import takes far less memory than its file is long; more keys than are compared in memory, and a key that is
+    big."""
     file, data = tools.scratch / "long.rdb", tools.scratch / "long-data"
     options = [("enable-debug-command", "yes"), ("rdbcompression", "no")]
     with Peer("redis", options=options) as server, Client(server.port) as client:

@@ -1,4 +1,5 @@
-"""Append-only logs of real servers become data directories: Onggi has what the server that wrote them has after a start with them."""
+"""Append-only logs of real servers become data directories: Onggi has what the server that wrote them has after a start
+with them."""
 
 import shutil
 import time
@@ -14,19 +15,42 @@ STAMPED = ("aof-timestamp-enabled", "yes")
 
 def change(client):
     """Edits of what is there, of which some are written into the log as other commands."""
-    client.pipeline([
-        ("INCR", "number"), ("INCRBYFLOAT", "float", "0.5"), ("APPEND", "edited", " and more"), ("SETRANGE", "short", 5, "yz"),
-        ("SETEX", "soon", 100_000, "v"), ("SET", "later", "v", "EX", 200_000), ("GETEX", "later", "PERSIST"),
-        ("SPOP", "strings", 7), ("LMOVE", "list:300", "moved", "LEFT", "RIGHT"), ("LTRIM", "list:300", 5, 250),
-        ("HINCRBYFLOAT", "fields", "a", "1.25"), ("HDEL", "fields", "empty"), ("ZPOPMIN", "scores"),
-        ("ZINCRBY", "scores", 2, "zero"), ("SORT", "integers", "STORE", "sorted"), ("COPY", "set:300", "copied"),
-        ("RENAME", "list of binary", "renamed"), ("XADD", "stream", "MAXLEN", "~", 900, "*", "name", "new"),
-        ("XREADGROUP", "GROUP", "first", "carol", "COUNT", 3, "STREAMS", "stream", ">"), ("XTRIM", "stream", "MAXLEN", 800),
-        ("DEL", "counter"), ("PFADD", "counter", *range(300)), ("PEXPIRE", "zset:300", 70_000_000),
-        ("PSETEX", "gone", 1, "v"),
-        ("MULTI",), ("SET", "in transaction", 1), ("SELECT", 5), ("RPUSH", "other", "a", "b"), ("SELECT", 0), ("EXEC",),
-        ("MOVE", "moved", 6), ("SWAPDB", 5, 7),
-    ])
+    client.pipeline(
+        [
+            ("INCR", "number"),
+            ("INCRBYFLOAT", "float", "0.5"),
+            ("APPEND", "edited", " and more"),
+            ("SETRANGE", "short", 5, "yz"),
+            ("SETEX", "soon", 100_000, "v"),
+            ("SET", "later", "v", "EX", 200_000),
+            ("GETEX", "later", "PERSIST"),
+            ("SPOP", "strings", 7),
+            ("LMOVE", "list:300", "moved", "LEFT", "RIGHT"),
+            ("LTRIM", "list:300", 5, 250),
+            ("HINCRBYFLOAT", "fields", "a", "1.25"),
+            ("HDEL", "fields", "empty"),
+            ("ZPOPMIN", "scores"),
+            ("ZINCRBY", "scores", 2, "zero"),
+            ("SORT", "integers", "STORE", "sorted"),
+            ("COPY", "set:300", "copied"),
+            ("RENAME", "list of binary", "renamed"),
+            ("XADD", "stream", "MAXLEN", "~", 900, "*", "name", "new"),
+            ("XREADGROUP", "GROUP", "first", "carol", "COUNT", 3, "STREAMS", "stream", ">"),
+            ("XTRIM", "stream", "MAXLEN", 800),
+            ("DEL", "counter"),
+            ("PFADD", "counter", *range(300)),
+            ("PEXPIRE", "zset:300", 70_000_000),
+            ("PSETEX", "gone", 1, "v"),
+            ("MULTI",),
+            ("SET", "in transaction", 1),
+            ("SELECT", 5),
+            ("RPUSH", "other", "a", "b"),
+            ("SELECT", 0),
+            ("EXEC",),
+            ("MOVE", "moved", 6),
+            ("SWAPDB", 5, 7),
+        ]
+    )
     time.sleep(0.01)
     # The key is gone by now, and the log says so before it goes on.
     client.call("APPEND", "gone", "new")
@@ -34,7 +58,9 @@ def change(client):
 
 def rewrite(client):
     client.call("BGREWRITEAOF")
-    while "aof_rewrite_in_progress:1" in (told := client.call("INFO", "persistence")) or "aof_rewrite_scheduled:1" in told:
+    while (
+        "aof_rewrite_in_progress:1" in (told := client.call("INFO", "persistence")) or "aof_rewrite_scheduled:1" in told
+    ):
         time.sleep(0.02)
 
 
@@ -96,7 +122,13 @@ def cut(tools, kind):
         shutil.copytree(server.directory / "appendonlydir", log)
     increment, = log.glob("*.incr.aof")
     whole = increment.read_bytes()
-    for length in (len(whole) - 1, len(whole) - 14, whole.index(b"second"), whole.index(b"list") + 2, whole.index(b"SET") + 1):
+    for length in (
+        len(whole) - 1,
+        len(whole) - 14,
+        whole.index(b"second"),
+        whole.index(b"list") + 2,
+        whole.index(b"SET") + 1,
+    ):
         increment.write_bytes(whole[:length])
         data = tools.scratch / f"cut-{kind}-{length}"
         told = tools.run("import", log, "--dir", data)
@@ -113,7 +145,8 @@ def cut(tools, kind):
 
 
 def damaged(tools):
-    """A wrong byte is told with its offset; a file of a log that is cut and has others behind it is refused; nothing is written."""
+    """A wrong byte is told with its offset; a file of a log that is cut and has others behind it is refused; nothing is
+    written."""
     log, data = tools.scratch / "damaged-log", tools.scratch / "damaged-log-data"
     shutil.copytree(tools.scratch / "aof-log", log)
     increment, = log.glob("*.incr.aof")
@@ -160,6 +193,9 @@ def run(tools):
     tools.check("a log in one file without an RDB part is imported whole",
                 lambda: one_file(tools, "one-plain", ("aof-use-rdb-preamble", "no"), STAMPED))
     for kind in ("redis", "valkey"):
-        tools.check(f"a log of {kind} that was cut is imported as far as the server loads it", lambda kind=kind: cut(tools, kind))
+        tools.check(
+            f"a log of {kind} that was cut is imported as far as the server loads it",
+            lambda kind=kind: cut(tools, kind),
+        )
     tools.check("a damaged log is refused", lambda: damaged(tools))
     tools.check("what a log has that cannot be taken is named", lambda: refused(tools))

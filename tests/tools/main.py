@@ -26,7 +26,10 @@ from directory import Tools
 def main():
     with tempfile.TemporaryDirectory(prefix="onggi-test-") as scratch:
         tools = Tools(sys.argv[1], Path(scratch))
-        for area in (backup, dictionaries, history, imports, logs, exports, follows, moves, page, picture, repairs, signals, supervisor):
+        for area in (
+            backup, dictionaries, history, imports, logs, exports, follows, moves, page, picture, repairs, signals,
+            supervisor,
+        ):
             area.run(tools)
         return 1 if tools.failed else 0
 

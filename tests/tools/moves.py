@@ -88,7 +88,8 @@ def options(tools):
 
 
 def nobody_there(tools):
-    """A target that is not there, does not answer, or is no server of this kind: an error in time, and others are answered."""
+    """A target that is not there, does not answer, or is no server of this kind: an error in time, and others are
+    answered."""
     with tools.serve("moves-nowhere") as server, Client(server.port) as here, Client(server.port) as other, \
             socket.socket() as silent:
         silent.bind((HOST, 0))
@@ -152,7 +153,9 @@ def under_writes(tools):
         assert not failed, failed
         moved = sum(int(there.call("GET", f"sum:{name}") or 0) for name in names)
         left = sum(int(here.call("GET", name) or 0) for name in names)
-        assert moved + left == len(counted), f"{moved} moved, {left} left, {len(counted)} counted, {tried_again} tried again"
+        assert moved + left == len(
+            counted
+        ), f"{moved} moved, {left} left, {len(counted)} counted, {tried_again} tried again"
         assert moved > 0
         one.shut_down()
         two.shut_down()

@@ -8,7 +8,9 @@ import socket
 from directory import Client, SECONDS_MAX
 from servers import free_port
 
-SAMPLE = re.compile(r'^([a-z_][a-z0-9_]*)(\{[a-z_]+="(?:[^"\\\n]|\\.)*"(?:,[a-z_]+="(?:[^"\\\n]|\\.)*")*\})? (-?[0-9.eE+-]+)$')
+SAMPLE = re.compile(
+    r'^([a-z_][a-z0-9_]*)(\{[a-z_]+="(?:[^"\\\n]|\\.)*"(?:,[a-z_]+="(?:[^"\\\n]|\\.)*")*\})? (-?[0-9.eE+-]+)$'
+)
 
 
 def get(port, path, host=None):
@@ -39,14 +41,23 @@ def samples(text):
 def metrics_agree_with_info(tools):
     port = free_port()
     with tools.serve("page", "--http-port", str(port)) as server, Client(server.port) as client:
-        client.pipeline([("SET", f"k:{n}", "v") for n in range(100)] + [("EXPIRE", "k:1", 1000), ("SELECT", 3), ("SADD", "s", 1)])
+        client.pipeline(
+            [("SET", f"k:{n}", "v") for n in range(100)] + [("EXPIRE", "k:1", 1000), ("SELECT", 3), ("SADD", "s", 1)]
+        )
         client.pipeline_of_any([("NOSUCH",), ("GET", "k:1")])
         status, kind, text = get(port, "/metrics")
         assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8"), (status, kind)
         found = samples(text)
-        for name, value in {"redis_up": 1, 'redis_db_keys{db="db0"}': 100, 'redis_db_keys_expiring{db="db0"}': 1,
-                            'redis_db_keys{db="db3"}': 1, 'redis_commands_total{cmd="set"}': 100,
-                            'redis_errors_total{err="ERR"}': 1, "redis_connected_clients": 1, "redis_aof_enabled": 1}.items():
+        for name, value in {
+            "redis_up": 1,
+            'redis_db_keys{db="db0"}': 100,
+            'redis_db_keys_expiring{db="db0"}': 1,
+            'redis_db_keys{db="db3"}': 1,
+            'redis_commands_total{cmd="set"}': 100,
+            'redis_errors_total{err="ERR"}': 1,
+            "redis_connected_clients": 1,
+            "redis_aof_enabled": 1,
+        }.items():
             assert found.get(name) == value, f"{name}: {found.get(name)} instead of {value}"
         info = dict(line.split(":", 1) for line in client.call("INFO", "everything").splitlines() if ":" in line)
         told = json.loads(get(port, "/api/info")[2])
@@ -76,8 +87,13 @@ def a_port_in_use_is_named(tools):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        told = tools.run("serve", "--port", "0", "--unixsocket", tools.scratch / "page.sock", "--dir", tools.scratch / "page-taken",
-                         "--http-port", port, status=1)
+        told = tools.run(
+            "serve", "--port", "0", "--unixsocket",
+            tools.scratch / "page.sock",
+            "--dir",
+            tools.scratch / "page-taken",
+            "--http-port", port, status=1,
+        )
         assert f"127.0.0.1:{port} (http-port): Address already in use" in told, told
 
 

@@ -1,7 +1,7 @@
 """The picture of a checkpoint under load, at 256 MB: `onggi bench persistence --part picture`.
 
-Judged is what no busy machine changes: that all was measured and drawn, and that clients were served while it was saved. The
-figures at full size are in bench/results.
+Judged is what no busy machine changes: that all was measured and drawn, and that clients were served while it was
+saved. The figures at full size are in bench/results.
 """
 
 import json
@@ -15,8 +15,12 @@ def drawn(tools):
     out, place = tools.scratch / "picture", tools.scratch / "picture-data"
     place.mkdir()
     # 1: a target is missed, which is for an idle machine to say.
-    tools.run("bench", "persistence", "--part", "picture", "--server", "onggi", "--scale", SCALE, "--rounds", 1, "--seconds", 1,
-              "--directory", place, "--out", out, statuses=(0, 1), seconds_max=240)
+    tools.run(
+        "bench", "persistence", "--part", "picture", "--server", "onggi", "--scale", SCALE, "--rounds", 1,
+        "--seconds", 1, "--directory", place, "--out", out,
+        statuses=(0, 1),
+        seconds_max=240,
+    )
     results = json.loads((out / "results.json").read_text())
     pictures = results["pictures"]
     assert len(pictures) == 2, [picture["title"] for picture in pictures]
@@ -42,4 +46,7 @@ def longest_silence(steps):
 
 
 def run(tools):
-    tools.check("the picture of a checkpoint of 256 MB under load is drawn, and clients are served meanwhile", lambda: drawn(tools))
+    tools.check(
+        "the picture of a checkpoint of 256 MB under load is drawn, and clients are served meanwhile",
+        lambda: drawn(tools),
+    )

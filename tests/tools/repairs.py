@@ -1,4 +1,5 @@
-"""Damage to the only checkpoint of a directory whose log began on top of it: `repair` never empties it, and keeps what is whole."""
+"""Damage to the only checkpoint of a directory whose log began on top of it: `repair` never empties it, and keeps what
+is whole."""
 
 import re
 import shutil

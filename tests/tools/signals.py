@@ -1,4 +1,5 @@
-"""Signals to a real server, and what a start refuses: no acknowledged write is lost, and no directory is mistaken for an empty one."""
+"""Signals to a real server, and what a start refuses: no acknowledged write is lost, and no directory is mistaken for
+an empty one."""
 
 import os
 import signal
@@ -12,7 +13,8 @@ NO_LOG = ("--appendonly", "no", "--save", "3600 1")
 
 
 class Counter(threading.Thread):
-    """Counts upwards in one key until the connection ends; `acknowledged` is the last number that the server has confirmed."""
+    """Counts upwards in one key until the connection ends; `acknowledged` is the last number that the server has
+    confirmed."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
@@ -126,7 +128,9 @@ def dumps_of_others_stay(tools):
     dump.write_bytes(b"REDIS0010\xfa\x09redis-ver\x067.0.15\xff" + bytes(8))
     before = dump.read_bytes()
     log = tools.scratch / "beside.log"
-    with tools.serve("beside", "--ignore-foreign-files", "yes", "--logfile", log) as server, Client(server.port) as client:
+    with tools.serve("beside", "--ignore-foreign-files", "yes", "--logfile", log) as server, Client(
+        server.port
+    ) as client:
         client.call("BGSAVE", "RDB")
         wait_for_line(log, "was not written by Onggi (Redis 7.0.15)")
         if dump.read_bytes() != before:
@@ -138,7 +142,9 @@ def dumps_of_others_stay(tools):
 
 def run(tools):
     tools.check("a write just before SIGTERM or SIGINT is saved", lambda: acknowledged_just_before(tools))
-    tools.check("no write is acknowledged and lost while a signal ends the server", lambda: acknowledged_while_it_ends(tools))
+    tools.check(
+        "no write is acknowledged and lost while a signal ends the server", lambda: acknowledged_while_it_ends(tools)
+    )
     tools.check("SIGTERM is refused while the data cannot be saved", lambda: refused_while_it_cannot_save(tools))
     tools.check("SIGHUP opens the log anew and changes no setting", lambda: hup_reopens_and_changes_nothing(tools))
     tools.check("foreign, missing and empty directories are refused", lambda: strangers_are_refused(tools))

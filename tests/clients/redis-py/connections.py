@@ -3,9 +3,11 @@
 import redis
 
 # Commands that this program sends: COMMAND has to describe all of them.
-USED = set("""append auth bitcount bitfield bitop bitpos client command config dbsize decr decrby del discard exec exists
-expire expireat flushall get getbit getdel getex getrange hello incr incrby incrbyfloat mget mset multi persist pexpire ping
-pttl scan select set setbit setrange strlen ttl type unlink unwatch watch""".split())
+USED = set(
+    """append auth bitcount bitfield bitop bitpos client command config dbsize decr decrby del discard exec exists
+expire expireat flushall get getbit getdel getex getrange hello incr incrby incrbyfloat mget mset multi persist pexpire
+ping pttl scan select set setbit setrange strlen ttl type unlink unwatch watch""".split()
+)
 
 
 def run(h):

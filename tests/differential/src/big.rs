@@ -1,5 +1,6 @@
-//! What a round of random commands may begin with (`ONGGI_DIFF_BIG`): collections so big that Onggi compresses them leaf by leaf, under
-//! the keys that the commands draw, which also draw some of their elements. Then it is given the time to do so.
+//! What a round of random commands may begin with (`ONGGI_DIFF_BIG`): collections so big that Onggi compresses them
+//! leaf by leaf, under the keys that the commands draw, which also draw some of their elements. Then it is given the
+//! time to do so.
 
 use crate::resp::Value;
 use crate::session::Session;
@@ -56,8 +57,12 @@ fn element(rng: &mut Rng) -> Vec<u8> {
         return Class::Member.draw(rng);
     }
     let (number, other) = (rng.below(100_000), rng.below(1 << 40));
-    format!("{{\"number\": {number}, \"kind\": \"an element of a big collection\", \"other\": \"{other:x}\", \"padding\": \"{}\"}}", "-".repeat(80))
-        .into_bytes()
+    format!(
+        "{{\"number\": {number}, \"kind\": \"an element of a big collection\", \"other\": \"{other:x}\", \
+             \"padding\": \"{}\"}}",
+        "-".repeat(80)
+    )
+    .into_bytes()
 }
 
 /// How many steps at the beginning fill collections.

@@ -194,9 +194,8 @@ const OFFSET_HARMLESS_MAX: u64 = 1 << 18;
 const OFFSET_REFUSED: u64 = 1 << 32;
 
 /// Takes out of a request what would not repeat: a time to live that passes, or ties with another, within the run; a
-/// deadline in the past that a server notices when it pleases; an offset that is allocated for; a wait; a key that Valkey
-/// takes for an option, an index that it cuts off. Adds to a BITFIELD
-/// a step that cannot be refused.
+/// deadline in the past that a server notices when it pleases; an offset that is allocated for; a wait; a key that
+/// Valkey takes for an option, an index that it cuts off. Adds to a BITFIELD a step that cannot be refused.
 fn tame(rng: &mut Rng, words: &mut Vec<Vec<u8>>) {
     let name = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();
     let unit_ms = match &name[..] {
@@ -306,7 +305,7 @@ fn allocating(argument: &[u8]) -> bool {
 /// Elements drawn with repetition at most: Valkey draws as many as it is asked for before it looks at anything else.
 const DRAWN_MAX: i64 = 1000;
 
-/// Whether it is a count of so many elements drawn with repetition; the least integer is refused.
+/// Whether it is a count of this many elements drawn with repetition; the least integer is refused.
 fn drawing_for_long(argument: &[u8]) -> bool {
     let number = std::str::from_utf8(argument).ok().and_then(|text| text.parse::<i64>().ok());
     number.is_some_and(|number| number < -DRAWN_MAX && number != i64::MIN)

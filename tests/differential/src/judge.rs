@@ -42,7 +42,7 @@ impl Judge {
         other: &Outcome,
     ) -> bool {
         if reference == other {
-            // That nobody answered is no agreement.
+            // Two missing replies do not agree.
             return !matches!(reference, Outcome::Silence(_) | Outcome::Malformed(_));
         }
         let (Outcome::Reply(reference), Outcome::Reply(other)) = (reference, other) else { return false };
@@ -105,8 +105,8 @@ fn is_exec(words: &[Vec<u8>]) -> bool {
     words.first().is_some_and(|name| name.eq_ignore_ascii_case(b"EXEC"))
 }
 
-/// EXEC, DISCARD and RESET, whether they succeed or not: none of them is ever queued. EXEC with an argument too many ends
-/// a transaction as well, which its error says.
+/// EXEC, DISCARD and RESET, whether they succeed or not: none of them is ever queued. EXEC with an argument too many
+/// ends a transaction as well, which its error says.
 fn ends_transaction(words: &[Vec<u8>]) -> bool {
     let Some(name) = words.first() else { return false };
     [&b"EXEC"[..], b"DISCARD", b"RESET"].iter().any(|word| name.eq_ignore_ascii_case(word)) && words.len() == 1

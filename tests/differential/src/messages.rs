@@ -1,7 +1,9 @@
-//! Rounds of random publishing, subscribing, tracking and writing, over connections that are all told of what the others do.
+//! Rounds of random publishing, subscribing, tracking and writing, over connections that are all told of what the
+//! others do.
 //!
-//! Every connection speaks RESP3, where messages are told from replies. After each step every connection is asked for a
-//! reply, which brings all messages that came before it: so what each step tells whom is compared, and in which order.
+//! Every connection speaks RESP3, in which messages and replies are distinct. After each step every connection sends a
+//! request whose reply arrives after all earlier messages. So the messages of each step, their receivers and their
+//! order are compared.
 
 use std::io;
 
@@ -33,8 +35,8 @@ fn steps(seed: u64, round: u64) -> Vec<Step> {
     for _ in 0..ROUND_LENGTH {
         let drawn = 1 + rng.below(CONNECTIONS as u64) as usize;
         let (words, is_pushed) = request(&mut rng);
-        // Events go to one connection and invalidations to the others: in which order a client hears of both, when it removes a
-        // key itself, is a named difference.
+        // Events go to one connection and invalidations to the others: in which order a client hears of both, when it
+        // removes a key itself, is a named difference.
         let connection = match words[1].as_str() {
             "__key*" => CONNECTIONS,
             "TRACKING" | "CACHING" => drawn.min(CONNECTIONS - 1),
@@ -43,7 +45,8 @@ fn steps(seed: u64, round: u64) -> Vec<Step> {
         let arguments = words.iter().map(|word| Argument::Bytes(word.as_bytes().to_vec())).collect();
         let action = if is_pushed { Action::Silent(arguments) } else { Action::Command(arguments) };
         steps.push(Step { connection, action, without: Vec::new() });
-        // Its own last, and not in one write with it: what is told of its own changes may stand before or behind that.
+        // The connection itself comes last, in a separate write: messages about its own changes may come before or
+        // after the reply.
         let asked = (connection..connection + CONNECTIONS).map(|before| 1 + before % CONNECTIONS);
         steps.extend(asked.map(|connection| Step::words(connection, &["PING"])));
     }

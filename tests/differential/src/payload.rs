@@ -1,5 +1,5 @@
-//! Payloads of DUMP by what they hold. Their bytes are each server's own matter: how it packs a value, in which order it has the
-//! members, which version of the format it writes.
+//! Payloads of DUMP by what they hold. Their bytes are each server's own matter: how it packs a value, in which order
+//! it has the members, which version of the format it writes.
 
 use rdb::{Hash, Stream, StreamGroup, Value, Zset};
 

@@ -22,7 +22,7 @@ const ROUND_LENGTH: usize = 1000;
 /// One round in this many uses rules that Redis 7.0 lacks; it sits these rounds out.
 const ROUNDS_WITHOUT_REDIS: u64 = 2;
 
-/// Of a failure that did not repeat, so many of the last steps are shown.
+/// Number of last steps to show of a failure that did not repeat.
 const STEPS_SHOWN: usize = 20;
 
 /// Parameters that rounds change, and what each round begins with. Slow commands are logged only beyond any time a
@@ -156,7 +156,7 @@ fn run_sequence(session: &mut Session, steps: &[Step]) -> io::Result<Option<Find
     Ok(found.map(|(step, mismatch)| Finding { step, at: None, mismatch }))
 }
 
-/// The command by which findings are told apart.
+/// The command that distinguishes findings.
 fn command_of(step: &Step) -> String {
     let line = step.arguments().and_then(|arguments| arguments.first()).map(ToString::to_string);
     line.unwrap_or_default().to_ascii_uppercase()

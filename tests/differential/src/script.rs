@@ -5,7 +5,7 @@
 //! == a title            begins a section: all targets are emptied, all connections opened anew
 //! SET k "two words"     a request on connection 1
 //! @2 GET k              a request on connection 2
-//! CLIENT KILL ID {id:2} what a server chose: {id:N}, {addr:N}, {laddr:N} of connection N; {repeat:N:text} is a long value
+//! CLIENT KILL ID {id:2} a server's choice: {id:N}, {addr:N}, {laddr:N} of connection N; {repeat:N:text}: long value
 //! !without redis        from here to the end of the section that server sits out; `!with redis` takes it in again
 //! !resp2                the section runs only in this protocol (or !resp3); the others run in both
 //! !inline PING          the request as a line of text

@@ -51,7 +51,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// What the server of a kind answers to a command of the run's own; nothing without such a server, or such an answer.
+    /// What the server of a kind answers to a command of the run's own; nothing without such a server, or such an
+    /// answer.
     pub fn ask_one(&mut self, kind: Kind, words: &[&str]) -> Option<Value> {
         let target = self.targets.iter_mut().find(|target| target.kind() == kind)?;
         target.send(CONTROL, &request::encode(words));
@@ -256,8 +257,8 @@ fn perform(target: &mut dyn Target, step: &Step) -> Option<Outcome> {
     }
 }
 
-/// Opens the connection again, and waits until the server knows that the old one is closed: until then it may be served what
-/// others send next. An outcome only if that fails.
+/// Opens the connection again, and waits until the server knows that the old one is closed: until then it may be served
+/// what others send next. An outcome only if that fails.
 fn reopened(target: &mut dyn Target, connection: usize) -> Option<Outcome> {
     let old = target.identity(connection).id.clone();
     if target.open(connection).is_err() {
@@ -310,8 +311,8 @@ fn await_blocked(target: &mut dyn Target, connection: usize) -> Outcome {
     }
 }
 
-/// Asks for the line of CLIENT LIST about a client, which is empty when there is no such client, until it is as wanted; false when it never
-/// is. `None` is given for any other reply.
+/// Asks for the line of CLIENT LIST about a client, which is empty when there is no such client, until it is as wanted;
+/// false when it never is. `None` is given for any other reply.
 fn poll_client(target: &mut dyn Target, id: &[u8], is_wanted: impl Fn(Option<&[u8]>) -> bool) -> bool {
     let request = request::encode(&[&b"CLIENT"[..], b"LIST", b"ID", id]);
     for _ in 0..1000 {

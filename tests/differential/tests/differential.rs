@@ -10,7 +10,7 @@
 //! | `ONGGI_DIFF_ROUND` | only this round | all |
 //! | `ONGGI_DIFF_FAMILIES` | random commands only of these families, with commas | all |
 //! | `ONGGI_DIFF_SCRIPTS` | only these scripts, with commas; `none` for none | all |
-//! | `ONGGI_DIFF_BIG` | `1`: each round of random commands begins with collections whose leaves can be compressed | not |
+//! | `ONGGI_DIFF_BIG` | `1`: each round of random commands begins with large collections | not |
 //! | `ONGGI_DIFF_OPTIONS` | directives for Onggi, `NAME=VALUE` with spaces between them | none |
 
 use std::collections::BTreeMap;
@@ -255,8 +255,8 @@ fn run_rounds(session: &mut Session, report: &mut Report) -> Result<(), String> 
     Ok(())
 }
 
-/// Random rounds of messages, an eighth as many replies as of random commands, if the family `pubsub` is named. Not for every run:
-/// a message for a connection of another worker may come a moment after a reply that Valkey sends behind it.
+/// Random rounds of messages, an eighth as many replies as of random commands, if the family `pubsub` is named. Not for
+/// every run: a message for a connection of another worker may come a moment after a reply that Valkey sends behind it.
 fn run_messages(session: &mut Session, report: &mut Report) -> Result<(), String> {
     let families = env::var("ONGGI_DIFF_FAMILIES").unwrap_or_default();
     if !families.split(',').any(|family| family == "pubsub") {

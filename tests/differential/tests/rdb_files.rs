@@ -1,7 +1,7 @@
-//! RDB files and DUMP payloads between this project's reader and writer and real servers, both ways: files with random values
-//! of all types, and the committed ones, are written again, loaded by the server, and asked for by DUMP; what comes back is the
-//! same, and RESTORE of our payload gives the value that has the same digest. Then each value goes into Onggi, from there into the
-//! server, and back again, by DUMP and RESTORE alone. Prints two lines for each server.
+//! RDB files and DUMP payloads between this project's reader and writer and real servers, both ways: files with random
+//! values of all types, and the committed ones, are written again, loaded by the server, and asked for by DUMP; what
+//! comes back is the same, and RESTORE of our payload gives the value that has the same digest. Then each value goes
+//! into Onggi, from there into the server, and back again, by DUMP and RESTORE alone. Prints two lines for each server.
 //!
 //! `ONGGI_DIFF_SEED` is the seed, `ONGGI_DIFF_RDB_FILES` the number of random files (20 unless set).
 

@@ -1,6 +1,6 @@
-//! Compression during a run: each start has another setting of it, and somebody changes it under load, so that dictionaries are
-//! trained, used, left and forgotten all the time. What lies on the disk after a crash is read by `onggi check` too, which
-//! names strings whose dictionary is not there.
+//! Compression during a run. Each start has another setting, and a thread changes it under load, so that dictionaries
+//! are constantly trained, used and retired. `onggi check` also reads the files left by a crash, and names strings
+//! whose dictionary is missing.
 
 use crate::report::Report;
 use crate::resp::Connection;
@@ -103,8 +103,8 @@ impl Codecs {
         let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         let (by_writes, in_background, starts) = (read(&self.by_writes), read(&self.in_background), read(&self.starts));
         report.remark(&format!(
-            "{by_writes} strings compressed by writes and {in_background} in the background, {} changes of the setting; {starts} \
-             starts found strings that need dictionaries, at most {} with {}",
+            "{by_writes} strings compressed by writes and {in_background} in the background, {} changes of the \
+             setting; {starts} starts found strings that need dictionaries, at most {} with {}",
             read(&self.changes),
             read(&self.values_max),
             read(&self.dictionaries_max),

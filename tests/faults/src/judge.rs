@@ -19,7 +19,7 @@ use crate::writer::Writer;
 pub enum Promise {
     /// J1 for all that was answered in certain sync mode.
     Sync,
-    /// J2: at most so many microseconds are lost.
+    /// J2: at most this many microseconds are lost.
     Window(u64),
     /// J1 and J3 alone: the mode was changed.
     Changing,
@@ -100,8 +100,13 @@ pub fn judge(writers: &[Writer], before: &Found, found: &Found, promise: Promise
             }
             if certain && wrong.len() < 5 {
                 wrong.push(format!(
-                    "J1: writer {}: {:?} (number {}) was answered at {at_us} us in sync mode and is lost; {} of {} operations are there",
-                    writer.id, operation.action, operation.number, kept.most, writer.operations.len()
+                    "J1: writer {}: {:?} (number {}) was answered at {at_us} us in sync mode and is lost; {} of {} \
+                     operations are there",
+                    writer.id,
+                    operation.action,
+                    operation.number,
+                    kept.most,
+                    writer.operations.len()
                 ));
             }
         }
@@ -116,7 +121,8 @@ pub fn judge(writers: &[Writer], before: &Found, found: &Found, promise: Promise
             let last = writer.operations[..kept.least].iter().rfind(|o| o.outcome != Outcome::Refused && is_write(o));
             if let Some(operation) = last.filter(|o| o.sent_us > lost_us) {
                 wrong.push(format!(
-                    "J3: writer {}: number {} was sent at {} us and is there; what writer {loser} was answered at {lost_us} us is lost",
+                    "J3: writer {}: number {} was sent at {} us and is there; what writer {loser} was answered at \
+                     {lost_us} us is lost",
                     writer.id, operation.number, operation.sent_us
                 ));
                 break;
@@ -340,7 +346,7 @@ mod tests {
         assert_eq!(verdict(lost, Promise::Window(19_000)).map(|v| (v.lost, v.lost_us)), Ok((3, 19_000)));
         assert!(verdict(lost, Promise::Window(18_999)).is_err_and(|text| text.contains("J2")));
         assert!(verdict(lost, Promise::Changing).is_ok());
-        // Somebody who wrote after the answer that is lost may not have it kept.
+        // If a connection wrote after the lost answer, that write must be lost too.
         let later = |writers: &mut Vec<Writer>, found: &mut Found| {
             lost(writers, found);
             let action = Action::Set { key: 3, len: 10 };

@@ -26,9 +26,9 @@ pub struct Plan {
     pub compressed: bool,
 }
 
-/// One in so many starts is killed before the server answers, ...
+/// One in this many starts is killed before the server answers, ...
 const REKILLED: u64 = 7;
-/// ... up to so many times in a row.
+/// ... up to this many times in a row.
 const REKILLS_MAX: u64 = 5;
 
 /// Runs the plan, up to the first broken promise.
@@ -81,7 +81,8 @@ pub fn run(plain: &Server, plan: &Plan, report: &mut Report) {
     }
 }
 
-/// On a busy machine dictionaries are trained late. A run goes on until one was used, for so many times its cycles at most.
+/// On a busy machine dictionaries are trained late. A run continues until one was used, for at most this many times its
+/// cycles.
 const LONGER_MAX: u64 = 4;
 
 impl Plan {

@@ -1,4 +1,4 @@
-//! One load on a server: writers until the crash, and somebody who changes modes and asks for checkpoints meanwhile.
+//! One load on a server: writers until the crash, and a thread that changes modes and requests checkpoints meanwhile.
 
 use crate::judge::{Found, Promise, Verdict, judge};
 use crate::resp::Connection;
@@ -16,7 +16,7 @@ pub const WRITERS: usize = 8;
 /// Who else acts during a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Company {
-    /// Nobody.
+    /// No such thread.
     None,
     /// Asks for a checkpoint now and then.
     Checkpoints,
@@ -132,7 +132,7 @@ fn change_mode(ground: &Ground, connection: &mut Connection, rng: &mut Rng) -> s
 /// # Errors
 /// The log has another mode or window than the settings.
 fn look(ground: &Ground, connection: &mut Connection) -> Result<bool, String> {
-    // Nobody else changes settings, so that one call for them and one for what is in force show one moment.
+    // No other client changes settings, so both calls show the same moment.
     let Ok(set) = connection.settings(&["appendonly", "appendfsync", "log-window"]) else { return Ok(false) };
     let Ok(in_force) = connection.info_section("persistence") else { return Ok(false) };
     if is_certainly_sync(&set, &in_force)? {

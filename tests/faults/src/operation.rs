@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 
 /// Values that a writer sets and deletes.
 pub const VALUES: usize = 400;
-/// Values from here on are fields of one hash of their writer, which is mostly too big to be compressed as a whole; those before are
-/// keys.
+/// Values from here on are fields of one hash of their writer, which is mostly too big to be compressed as a whole;
+/// those before are keys.
 pub const FIELDS_FROM: usize = 200;
 /// Counters of a writer.
 pub const COUNTERS: usize = 20;
@@ -26,7 +26,7 @@ pub const SHARED_GROUPS: usize = 4;
 /// One request of a writer, or one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// SET of a value with so many bytes, or HSET.
+    /// SET of a value of this length, or HSET.
     Set { key: usize, len: usize },
     /// DEL of a value, or HDEL.
     Delete { key: usize },
@@ -82,7 +82,7 @@ pub enum Cell {
     Count(i64),
     /// The number that every key of the group has.
     Group(u64),
-    /// What no operation can have left: keys of a group that differ, bytes nobody wrote.
+    /// What no operation can leave: different keys in a group, or bytes that were never written.
     Broken,
 }
 

@@ -11,7 +11,7 @@ use crate::writer::Ground;
 use base::Rng;
 use std::time::Duration;
 
-/// One in so many starts has its power cut before the server answers.
+/// One in this many starts has its power cut before the server answers.
 const CUT_AT_START: u64 = 7;
 
 /// Cuts the power of a running server, and has the file system back.

@@ -55,8 +55,8 @@ impl Report {
         println!("not ok - {}: {what}: {reason}", self.name);
     }
 
-    /// A wait or resident memory that is beyond its bound, where nothing else is wrong: other work on the machine can spoil
-    /// it, so the runner may repeat the stage.
+    /// A wait or resident memory that is beyond its bound, where nothing else is wrong: other work on the machine can
+    /// spoil it, so the runner may repeat the stage.
     pub fn measured(&mut self, what: &str, reason: &str) {
         self.failed += 1;
         println!("not ok - {}: {what}: {reason} # MEASURED", self.name);

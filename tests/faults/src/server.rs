@@ -262,7 +262,7 @@ fn read_cell(cell: usize, values: &[Option<Vec<u8>>]) -> Cell {
     }
 }
 
-/// A port nobody listens on, below those the kernel gives to outgoing connections.
+/// A port without a listener, below those that the kernel gives to outgoing connections.
 ///
 /// # Errors
 /// None is free.

@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 /// The request of the system call that shuts a file system down, and the flag that keeps what is in memory from being
-/// written: what was not synced is gone, data, sizes and names, as when the power goes (`EXT4_IOC_SHUTDOWN` and its twin
-/// of XFS). Called through Python, which has `ioctl`, so that this crate needs no unsafe code.
+/// written: what was not synced is gone, data, sizes and names, as when the power goes (`EXT4_IOC_SHUTDOWN` and its
+/// twin of XFS). Called through Python, which has `ioctl`, so that this crate needs no unsafe code.
 const SHUTDOWN: &str = "
 import fcntl, os, struct, sys
 place = os.open(sys.argv[1], os.O_RDONLY)
@@ -42,7 +42,7 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Makes an image of so many megabytes and mounts it.
+    /// Makes an image of `megabytes` and mounts it.
     ///
     /// # Errors
     /// What a tool said.
@@ -121,7 +121,7 @@ impl Volume {
     }
 }
 
-/// A volume that takes nothing: whoever writes or syncs waits. It goes on when this is dropped.
+/// A stalled volume: writes and syncs wait. Dropping this releases it.
 pub struct Frozen<'a>(&'a Volume);
 
 impl<'a> Frozen<'a> {
@@ -154,7 +154,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Mounts one of so many megabytes.
+    /// Mounts one of `megabytes`.
     ///
     /// # Errors
     /// What a tool said.

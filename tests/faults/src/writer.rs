@@ -16,8 +16,8 @@ const DEPTH_MAX: u64 = 16;
 /// Longest wait for a reply before the server counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The mode of the log as whoever changes it knows it: a token that is odd while the log is certainly in sync mode, and
-/// another after every change.
+/// The mode of the log, as known to the thread that changes it: a token that is odd while the log is certainly in sync
+/// mode, and differs after every change.
 #[derive(Debug, Default)]
 pub struct Mode(AtomicU64);
 
@@ -198,7 +198,8 @@ impl Writer {
                 matches!(reply, Reply::Bulk(bytes) if bytes.as_deref().map_or(Cell::Absent, read_value) == before)
             }
             Action::Increment { counter } => {
-                matches!((reply, self.seen[VALUES + counter]), (Reply::Integer(got), Cell::Count(count)) if *got == count)
+                let seen = self.seen[VALUES + counter];
+                matches!((reply, seen), (Reply::Integer(got), Cell::Count(count)) if *got == count)
             }
             Action::SharedIncrement { .. } => matches!(reply, Reply::Integer(1..)),
             Action::Group { .. } | Action::SharedGroup { .. } => {

@@ -2,6 +2,10 @@
 
 from importlib import import_module
 
-ORDER = ["runner", "format", "lints", "unit", "instructions", "differential", "clients", "memcached", "redis_tools", "tools", "bad_input", "big_collections", "disk", "crash", "kill", "power_cut", "disk_faults", "shuttle", "miri", "tsan", "fuzz", "supply"]
+ORDER = [
+    "runner", "format", "lints", "unit", "instructions", "differential", "clients", "memcached", "redis_tools",
+    "tools", "bad_input", "big_collections", "disk", "crash", "kill", "power_cut", "disk_faults", "shuttle", "miri",
+    "tsan", "fuzz", "supply",
+]
 
 STAGES = [import_module(f"stages.{name}").STAGE for name in ORDER]

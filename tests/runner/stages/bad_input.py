@@ -1,7 +1,8 @@
 """Bad input: clients that mean harm or do not care, beside one that must not notice; see tests/bad-input/.
 
-The long form begins with ten thousand seeds of clocks that jump and an hour in a control group, in two pieces, with figures for
-docs/reliability.md; then it repeats each area ten times, each with a seed of its own, and the timed attacks for longer.
+The long form begins with ten thousand seeds of clocks that jump and an hour in a control group, in two pieces, with
+figures for docs/reliability.md; then it repeats each area ten times, each with a seed of its own, and the timed attacks
+for longer.
 """
 
 import os
@@ -50,16 +51,34 @@ class Area:
 
 
 AREAS = [
-    Area("output"), Area("input"), Area("arguments", (("proto-max-bulk-len", "1mb"),)), Area("connections", (("maxclients", "12000"),)),
-    Area("login", password="correct-horse-battery"), Area("keys"), Area("payloads", (("proto-max-bulk-len", "64mb"),)), Area("sockets"),
+    Area("output"),
+    Area("input"),
+    Area("arguments", (("proto-max-bulk-len", "1mb"),)),
+    Area("connections", (("maxclients", "12000"),)),
+    Area("login", password="correct-horse-battery"),
+    Area("keys"),
+    Area("payloads", (("proto-max-bulk-len", "64mb"),)),
+    Area("sockets"),
 ]
 
 
 def attack(job, area, server, times=1, env=None):
     """One module of attacks on a server that runs, and how the server ends afterwards."""
-    job.command(["python3", "main.py", area, "127.0.0.1", server.port, server.password or "", server.process.pid, job.seed, times], name=area,
-                cwd=HOME, timeout=SECONDS_MAX * times, counts=True, env=env)
-    job.check(f"the server lives after {area}", None if server.alive() else f"it ended with {server.process.returncode}")
+    job.command(
+        [
+            "python3", "main.py", area, "127.0.0.1", server.port,
+            server.password or "",
+            server.process.pid, job.seed, times,
+        ],
+        name=area,
+        cwd=HOME,
+        timeout=SECONDS_MAX * times,
+        counts=True,
+        env=env,
+    )
+    job.check(
+        f"the server lives after {area}", None if server.alive() else f"it ended with {server.process.returncode}"
+    )
     start = time.monotonic()
     server.process.terminate()
     try:
@@ -120,7 +139,12 @@ def clock(job):
     with TemporaryDirectory(prefix="onggi-clock-") as directory:
         file = Path(directory) / "time"
         file.write_text("+0")
-        env = {"LD_PRELOAD": str(libraries[0]), "FAKETIME_TIMESTAMP_FILE": str(file), "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+        env = {
+            "LD_PRELOAD": str(libraries[0]),
+            "FAKETIME_TIMESTAMP_FILE": str(file),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
         with Server("onggi", env=env) as server:
             attack(job, "clock", server, env={"ONGGI_FAKETIME_FILE": str(file)})
 
@@ -154,14 +178,21 @@ def half_an_hour(job, options=()):
     before, failed = len(job.lines()), job.tally.failed
     memory(job, MEMORY_TIMES, options)
     peaks = [line.strip() for line in job.lines()[before:] if "resident of" in line]
-    return f"memory{', with a log and checkpoints' if options else ''}: {'; '.join(peaks)}" if job.tally.failed == failed else None
+    return (
+        f"memory{', with a log and checkpoints' if options else ''}: {'; '.join(peaks)}"
+        if job.tally.failed == failed
+        else None
+    )
 
 
 def jumps(job):
     """Clocks that jump, in the test's process; the figures."""
     failed = job.tally.failed
     seeds = {"ONGGI_CLOCK_SEED": str(job.seed), "ONGGI_CLOCK_SEEDS": str(CLOCK_SEEDS)}
-    job.command(["cargo", "test", "--locked", "-p", "onggi-in-process", "--", "clocks::"], name="clocks", env=seeds, timeout=1800, counts=True)
+    job.command(
+        ["cargo", "test", "--locked", "-p", "onggi-in-process", "--", "clocks::"],
+        name="clocks", env=seeds, timeout=1800, counts=True,
+    )
     return f"{CLOCK_SEEDS} seeds of clocks that jump" if job.tally.failed == failed else None
 
 

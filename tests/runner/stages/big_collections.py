@@ -1,8 +1,8 @@
 """Huge collections: they grow, are read, ranged over, saved and deleted, and no client of other keys waits; see
 tests/big-collections/.
 
-The long form has ten million elements, and the bound itself: it is for a machine that does nothing else. It runs until no step is
-slow at the same moment in each run, three times at most.
+The long form has ten million elements, and the bound itself: it is for a machine that does nothing else. It runs until
+no step is slow at the same moment in each run, three times at most.
 """
 
 import json
@@ -23,8 +23,11 @@ RUNS_IN_FULL = 3
 def watch(job, elements, margin, figures=()):
     """A server of two workers, and all steps with so many elements."""
     with Server("onggi", options=[("workers", 2)]) as server:
-        job.command(["python3", "main.py", "127.0.0.1", server.port, "", server.process.pid, elements, margin, *figures],
-                    name=f"{elements} elements", cwd=HOME, timeout=SECONDS_MAX, counts=True)
+        job.command(
+            ["python3", "main.py", "127.0.0.1", server.port, "", server.process.pid, elements, margin, *figures],
+            name=f"{elements} elements",
+            cwd=HOME, timeout=SECONDS_MAX, counts=True,
+        )
         job.check("the server lives", None if server.alive() else f"it ended with {server.process.returncode}")
 
 

@@ -27,8 +27,13 @@ class Client:
         """Runs the program against a fresh server of the kind."""
         command = self.prepare(job)
         with Server(kind, password="correct-horse-battery") as server:
-            job.command([*command, "127.0.0.1", server.port, server.password, server.unix], name=f"{self.name} on {kind}",
-                        cwd=CLIENTS / self.name, timeout=SECONDS_MAX, counts=True)
+            job.command(
+                [*command, "127.0.0.1", server.port, server.password, server.unix],
+                name=f"{self.name} on {kind}",
+                cwd=CLIENTS / self.name,
+                timeout=SECONDS_MAX,
+                counts=True,
+            )
             job.check(f"{kind} lives after {self.name}", None if server.alive() else "the server has ended")
 
 
@@ -52,7 +57,9 @@ def jedis(job):
     need.program("javac", "openjdk-17-jdk-headless")
     maven = need.program("mvn", "maven")
     output = TOOLS / "clients" / "jedis"
-    job.build([maven, "-q", "-B", "-ntp", "-f", CLIENTS / "jedis" / "pom.xml", f"-Doutput.directory={output}", "compile"])
+    job.build(
+        [maven, "-q", "-B", "-ntp", "-f", CLIENTS / "jedis" / "pom.xml", f"-Doutput.directory={output}", "compile"]
+    )
     return ["java", "-cp", f"{output}/classes:{output}/lib/*", "onggi.Main"]
 
 
@@ -68,7 +75,8 @@ def ioredis(job):
 
 
 def system_certificates():
-    """Node has a list of authorities of its own; the system's are trusted too, as by pip and cargo: a mirror may have its own."""
+    """Node has a list of authorities of its own; the system's are trusted too, as by pip and cargo: a mirror may have
+    its own."""
     bundle = Path("/etc/ssl/certs/ca-certificates.crt")
     return {} if "NODE_EXTRA_CA_CERTS" in os.environ or not bundle.exists() else {"NODE_EXTRA_CA_CERTS": str(bundle)}
 
@@ -81,8 +89,14 @@ def redis_rs(job):
     return [target / "release" / "onggi-test-redis-rs"]
 
 
-ALL = [Client("redis-py", redis_py), Client("collections", collections), Client("go-redis", go_redis), Client("jedis", jedis), Client("ioredis", ioredis),
-       Client("redis-rs", redis_rs)]
+ALL = [
+    Client("redis-py", redis_py),
+    Client("collections", collections),
+    Client("go-redis", go_redis),
+    Client("jedis", jedis),
+    Client("ioredis", ioredis),
+    Client("redis-rs", redis_rs),
+]
 
 
 def run(job: Job):
@@ -98,4 +112,7 @@ def pieces(_job):
             for kind in ("onggi", "valkey") for client in ALL]
 
 
-STAGE = Stage("clients", "applications on redis-py, Django, go-redis, Jedis, ioredis and redis-rs, with real catalogues", run, pieces)
+STAGE = Stage(
+    "clients", "applications on redis-py, Django, go-redis, Jedis, ioredis and redis-rs, with real catalogues", run,
+    pieces,
+)

@@ -1,9 +1,9 @@
-"""Crash points: the power is cut at every operation on files, on the simulated disk; the tests of `cmdlog`, `checkpoint` and
-`durability` by that name, and those that switch the log, with more seeds than in the stage `unit`.
+"""Crash points: the power is cut at every operation on files, on the simulated disk; the tests of `cmdlog`,
+`checkpoint` and `durability` by that name, and those that switch the log, with more seeds than in the stage `unit`.
 
-A test says how many points it has cut; the stage wants so many of them. What random commands have made, through the whole
-server, comes back as often. The long form gives figures for docs/reliability.md; it also stops after every byte of a checkpoint
-of a mebibyte, and damages big logs and sets, which the stage `unit` does for smaller ones.
+A test says how many points it has cut; the stage wants so many of them. What random commands have made, through the
+whole server, comes back as often. The long form gives figures for docs/reliability.md; it also stops after every byte
+of a checkpoint of a mebibyte, and damages big logs and sets, which the stage `unit` does for smaller ones.
 """
 
 import re
@@ -28,13 +28,23 @@ SAID = re.compile(r"(?:crash points|damages|stops): (\d+)")
 def crash(job, rounds, points):
     """So many times as many seeds as usual, which give at least so many points; the figures."""
     before, failed = len(job.lines()), job.tally.failed
-    seeds = {"ONGGI_CRASH_ROUNDS": str(rounds), "CRASH_SEED": str(job.seed % 1_000_000 * 1_000 + 1), "CRASH_RUNS": str(3 * rounds),
-             "CHECKPOINT_CRASH_SEEDS": str(4 * rounds)}
+    seeds = {
+        "ONGGI_CRASH_ROUNDS": str(rounds),
+        "CRASH_SEED": str(job.seed % 1_000_000 * 1_000 + 1),
+        "CRASH_RUNS": str(3 * rounds),
+        "CHECKPOINT_CRASH_SEEDS": str(4 * rounds),
+    }
     packages = [word for crate in CRATES for word in ("-p", f"onggi-{crate}")]
-    job.command(["cargo", "test", "--locked", *packages, "--", "--nocapture", "--test-threads", "2", "crash", "switching"],
-                name="crash points", env=seeds, timeout=SECONDS_MAX, counts=True)
-    job.command(["cargo", "test", "--locked", "-p", "onggi-in-process", "--", "recovery::"], name="random commands", env=seeds,
-                timeout=SECONDS_MAX, counts=True)
+    job.command(
+        ["cargo", "test", "--locked", *packages, "--", "--nocapture", "--test-threads", "2", "crash", "switching"],
+        name="crash points",
+        env=seeds, timeout=SECONDS_MAX, counts=True,
+    )
+    job.command(
+        ["cargo", "test", "--locked", "-p", "onggi-in-process", "--", "recovery::"],
+        name="random commands",
+        env=seeds, timeout=SECONDS_MAX, counts=True,
+    )
     seen = said(job, before)
     job.check(f"{seen} crash points", None if seen >= points else f"fewer than {points}")
     return f"{seen} crash points, {rounds} times the usual seeds" if job.tally.failed == failed else None
@@ -48,18 +58,33 @@ def said(job, since):
 def damage(job):
     """Logs and sets of more than 100 KiB, damaged at random; the figures."""
     before, failed = len(job.lines()), job.tally.failed
-    seeds = {"CRASH_SEED": str(job.seed % 1_000_000 * 1_000 + 1), "CRASH_RUNS": str(DAMAGED), "DAMAGE_ROUNDS": str(DAMAGES)}
-    job.command(["cargo", "test", "--locked", "-p", "onggi-cmdlog", "-p", "onggi-checkpoint", "--", "--nocapture", "damage_in_a_big_set",
-                 "damage_in_big_logs"], name="damage", env=seeds, timeout=SECONDS_MAX, counts=True)
-    figures = f"{said(job, before)} times bits, sectors or places of sectors were wrong, in logs and sets of more than 100 KiB"
+    seeds = {
+        "CRASH_SEED": str(job.seed % 1_000_000 * 1_000 + 1),
+        "CRASH_RUNS": str(DAMAGED),
+        "DAMAGE_ROUNDS": str(DAMAGES),
+    }
+    job.command(
+        [
+            "cargo", "test", "--locked", "-p", "onggi-cmdlog", "-p", "onggi-checkpoint", "--", "--nocapture",
+            "damage_in_a_big_set", "damage_in_big_logs",
+        ],
+        name="damage", env=seeds, timeout=SECONDS_MAX, counts=True,
+    )
+    times = said(job, before)
+    figures = f"{times} times bits, sectors or places of sectors were wrong, in logs and sets of more than 100 KiB"
     return figures if job.tally.failed == failed else None
 
 
 def every_byte(job):
     """A stop after every byte of a big checkpoint; the figures."""
     before, failed = len(job.lines()), job.tally.failed
-    job.command(["cargo", "test", "--locked", "-p", "onggi-checkpoint", "--", "--nocapture", "a_stop_after_every_byte"], name="every byte",
-                env={"CHECKPOINT_KIB": str(CHECKPOINT_KIB)}, timeout=SECONDS_MAX, counts=True)
+    job.command(
+        ["cargo", "test", "--locked", "-p", "onggi-checkpoint", "--", "--nocapture", "a_stop_after_every_byte"],
+        name="every byte",
+        env={"CHECKPOINT_KIB": str(CHECKPOINT_KIB)},
+        timeout=SECONDS_MAX,
+        counts=True,
+    )
     figures = f"a stop after each of {said(job, before)} bytes of a checkpoint"
     return figures if job.tally.failed == failed else None
 
@@ -72,8 +97,11 @@ def pieces(_job):
     def piece(work):
         return lambda job: faults.record(job, "crash", work(job))
 
-    return [("every byte", piece(every_byte)), *((f"damage {number}", piece(damage)) for number in range(1, DAMAGE_PIECES + 1)),
-            *((f"points {number}", piece(lambda job: crash(job, 16, IN_A_PIECE))) for number in range(1, PIECES + 1))]
+    return [
+        ("every byte", piece(every_byte)),
+        *((f"damage {number}", piece(damage)) for number in range(1, DAMAGE_PIECES + 1)),
+        *((f"points {number}", piece(lambda job: crash(job, 16, IN_A_PIECE))) for number in range(1, PIECES + 1)),
+    ]
 
 
 STAGE = Stage("crash", "power cuts at every operation on files, on a simulated disk", run, pieces)

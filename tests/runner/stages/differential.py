@@ -7,19 +7,20 @@ IN_TEST = 500_000
 IN_A_PIECE = 1_000_000
 PIECES = 100
 SECONDS_MAX = 1200
-# So many besides with strings that are compressed as they are written, most of them by a dictionary: short ones, too. Collections
-# are every second.
+# As many again with strings that are compressed on write, most of them with a dictionary, short ones too. Collections
+# are compressed every second.
 COMPRESSED = 100_000
 COMPRESSED_BY = ("compression=zstd compression-when=write compression-min-bytes=6 compression-idle-time=0 "
                  "compression-cpu-percent=100")
-# And so many over collections that are so big that their leaves are compressed, each round when they are; without a wait for what is
-# idle, so that what a command has thawed or stored raw is compressed again soon.
+# And as many again over collections so large that their leaves are compressed, in every round. Idle time is 0, so
+# leaves that a command has thawed or stored uncompressed are compressed again soon.
 BIG = 50_000
 BIG_BY = "compression=lz4 compression-when=idle compression-idle-time=0 compression-cpu-percent=100"
 
 
 def compare(job, commands, options="", big=False):
-    """The scripts, and so many random commands from the job's seed, with options for this server; over big collections, without the scripts."""
+    """The scripts, and so many random commands from the job's seed, with options for this server; over big collections,
+    without the scripts."""
     need.apt("redis-server")
     environment = {"VALKEY_SERVER": str(need.valkey()), "REDIS_SERVER": need.program("redis-server", "redis-server"),
                    "ONGGI_SERVER": str(need.onggi()), "ONGGI_DIFF_COMMANDS": str(commands),
@@ -27,8 +28,11 @@ def compare(job, commands, options="", big=False):
     if big:
         environment |= {"ONGGI_DIFF_BIG": "1", "ONGGI_DIFF_SCRIPTS": "none"}
     only = ["--test", "differential"] if options else []
-    job.command(["cargo", "test", "--locked", "-p", "onggi-differential", *only],
-                name="differential, leaves" if big else "differential, compressed" if options else "differential", env=environment, timeout=SECONDS_MAX, counts=True)
+    job.command(
+        ["cargo", "test", "--locked", "-p", "onggi-differential", *only],
+        name="differential, leaves" if big else "differential, compressed" if options else "differential",
+        env=environment, timeout=SECONDS_MAX, counts=True,
+    )
 
 
 def run(job: Job):

@@ -1,4 +1,5 @@
-"""A database on disk with six times as much data as memory: loaded, read, killed, started and read again; see tests/disk/."""
+"""A database on disk with six times as much data as memory: loaded, read, killed, started and read again; see
+tests/disk/."""
 
 import signal
 import time

@@ -1,4 +1,5 @@
-"""Disk faults: a disk that is full, whose syncs fail, that is slow, or that stands still; see tests/faults/. Needs root and a loop device."""
+"""Disk faults: a disk that is full, whose syncs fail, that is slow, or that stands still; see tests/faults/. Needs root
+and a loop device."""
 
 import faults
 import need
@@ -38,9 +39,14 @@ def frozen(job, mode, seconds):
 
 
 def run(job: Job):
-    for name, fault in (("full disk, sync", lambda: full(job, "sync", 2)), ("full disk, async", lambda: full(job, "async", 3)),
-                        ("sync error", lambda: sync_error(job, SYNCS)), ("slow disk", lambda: slow(job, "sync", 20)),
-                        ("frozen disk, sync", lambda: frozen(job, "sync", 3)), ("frozen disk, async", lambda: frozen(job, "async", 3))):
+    for name, fault in (
+        ("full disk, sync", lambda: full(job, "sync", 2)),
+        ("full disk, async", lambda: full(job, "async", 3)),
+        ("sync error", lambda: sync_error(job, SYNCS)),
+        ("slow disk", lambda: slow(job, "sync", 20)),
+        ("frozen disk, sync", lambda: frozen(job, "sync", 3)),
+        ("frozen disk, async", lambda: frozen(job, "async", 3)),
+    ):
         try:
             fault()
         except Skip as reason:
@@ -51,12 +57,23 @@ def pieces(_job):
     def piece(fault):
         return lambda job: faults.record(job, "disk-faults", fault(job))
 
-    return [*((f"full disk, {mode}, {number}", piece(lambda job, mode=mode: full(job, mode, 25)))
-              for mode in ("sync", "async") for number in range(1, 5)),
-            *((f"sync errors from {first}", piece(lambda job, first=first: sync_error(job, range(first, first + 50))))
-              for first in range(1, 1000, 50)),
-            *((f"slow disk, {mode}", piece(lambda job, mode=mode: slow(job, mode, 600))) for mode in ("sync", "async")),
-            *((f"frozen disk, {mode}", piece(lambda job, mode=mode: frozen(job, mode, 30))) for mode in ("sync", "async"))]
+    return [
+        *(
+            (f"full disk, {mode}, {number}", piece(lambda job, mode=mode: full(job, mode, 25)))
+            for mode in ("sync", "async")
+            for number in range(1, 5)
+        ),
+        *(
+            (f"sync errors from {first}", piece(lambda job, first=first: sync_error(job, range(first, first + 50))))
+            for first in range(1, 1000, 50)
+        ),
+        *((f"slow disk, {mode}", piece(lambda job, mode=mode: slow(job, mode, 600))) for mode in ("sync", "async")),
+        *((f"frozen disk, {mode}", piece(lambda job, mode=mode: frozen(job, mode, 30))) for mode in ("sync", "async")),
+    ]
 
 
-STAGE = Stage("disk-faults", "disks that are full, fail, are slow or stand still: clear errors, no false promise, and back by itself", run, pieces)
+STAGE = Stage(
+    "disk-faults",
+    "disks that are full, fail, are slow or stand still: clear errors, no false promise, and back by itself", run,
+    pieces,
+)

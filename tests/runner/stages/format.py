@@ -11,7 +11,9 @@ def run(job: Job):
     job.command(["cargo", "fmt", "--all", "--check"], name="cargo fmt --check")
     for manifest in ("fuzz/Cargo.toml", "tests/clients/redis-rs/Cargo.toml"):
         if (ROOT / manifest).exists():
-            job.command(["cargo", "fmt", "--manifest-path", ROOT / manifest, "--check"], name=f"cargo fmt of {manifest}")
+            job.command(
+                ["cargo", "fmt", "--manifest-path", ROOT / manifest, "--check"], name=f"cargo fmt of {manifest}"
+            )
     job.command([sys.executable, ROOT / "bench" / "picture.py", "--check"], name="docs/performance.svg")
 
 

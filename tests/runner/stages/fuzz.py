@@ -43,9 +43,17 @@ def fuzz(job, target, runs, seconds, corpus):
     for directory in (corpus, artifacts):
         directory.mkdir(parents=True, exist_ok=True)
     program = TARGET / "fuzz" / "x86_64-unknown-linux-gnu" / "release" / target
-    job.command([program, corpus, *([seeds] if seeds.exists() else []), f"-seed={job.seed}", f"-runs={runs}", f"-max_total_time={seconds}",
-                 f"-timeout={INPUT_SECONDS_MAX}", f"-rss_limit_mb={MEMORY_MB_MAX}", f"-artifact_prefix={artifacts}/", "-print_final_stats=1"],
-                name=f"{target} from seed {job.seed}", timeout=seconds + 120)
+    job.command(
+        [
+            program,
+            corpus,
+            *([seeds] if seeds.exists() else []),
+            f"-seed={job.seed}", f"-runs={runs}", f"-max_total_time={seconds}", f"-timeout={INPUT_SECONDS_MAX}",
+            f"-rss_limit_mb={MEMORY_MB_MAX}", f"-artifact_prefix={artifacts}/", "-print_final_stats=1",
+        ],
+        name=f"{target} from seed {job.seed}",
+        timeout=seconds + 120,
+    )
 
 
 def run(job: Job):
@@ -61,4 +69,6 @@ def pieces(job):
             for minute in range(1, PIECES + 1) for target in prepare(job)]
 
 
-STAGE = Stage("fuzz", "parsers and formats against random input", run, pieces, present=lambda: (HOME / "Cargo.toml").exists())
+STAGE = Stage(
+    "fuzz", "parsers and formats against random input", run, pieces, present=lambda: (HOME / "Cargo.toml").exists()
+)

@@ -83,7 +83,11 @@ def hostile(job):
     sys.path.insert(0, str(HOME))
     import hostile as area
     with onggi() as server:
-        area.run(server, job.seed, lambda name, holds, why: job.check(name, None if holds else why or "the other client noticed"))
+        area.run(
+            server,
+            job.seed,
+            lambda name, holds, why: job.check(name, None if holds else why or "the other client noticed"),
+        )
 
 
 def pymemcache(_job):
@@ -136,4 +140,6 @@ def pieces(job):
     return [("memcached", run), ("a million requests", lambda job: compare(job, job.seed, LONG_REQUESTS))]
 
 
-STAGE = Stage("memcached", "the memcached port beside memcached 1.6, killed, attacked, and under real clients", run, pieces)
+STAGE = Stage(
+    "memcached", "the memcached port beside memcached 1.6, killed, attacked, and under real clients", run, pieces
+)

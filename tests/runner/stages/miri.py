@@ -1,7 +1,8 @@
 """Miri: the tests of crates with unsafe code, run by an interpreter that sees undefined behaviour.
 
-A crate asks for it with `[package.metadata.checks] miri = [ARGUMENTS OF cargo miri test]`, and for more than the usual with `miri-flags =
-[FLAGS OF miri]`; that every crate with unsafe code asks is checked in tests/workspace. The long form repeats the tests under many schedules of threads.
+A crate asks for it with `[package.metadata.checks] miri = [ARGUMENTS OF cargo miri test]`, and for more than the usual
+with `miri-flags = [FLAGS OF miri]`; that every crate with unsafe code asks is checked in tests/workspace. The long form
+repeats the tests under many schedules of threads.
 """
 
 import need
@@ -17,8 +18,13 @@ def miri(job, package, arguments, seed):
     need.nightly("miri", "rust-src")
     own = dict(workspace.checks("miri-flags")).get(package, [])
     flags = " ".join(["-Zmiri-disable-isolation", "-Zmiri-strict-provenance", f"-Zmiri-seed={seed}", *own])
-    job.command(["cargo", "+nightly", "miri", "test", "--locked", "-p", package, *arguments], name=f"{package} seed {seed}",
-                env={"MIRIFLAGS": flags, "CARGO_TARGET_DIR": str(TARGET / "miri")}, timeout=SECONDS_MAX, counts=True)
+    job.command(
+        ["cargo", "+nightly", "miri", "test", "--locked", "-p", package, *arguments],
+        name=f"{package} seed {seed}",
+        env={"MIRIFLAGS": flags, "CARGO_TARGET_DIR": str(TARGET / "miri")},
+        timeout=SECONDS_MAX,
+        counts=True,
+    )
 
 
 def run(job: Job):

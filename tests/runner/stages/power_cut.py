@@ -21,9 +21,12 @@ def cut(job, mode, file_system, cuts, load_ms, is_compressed):
 
 def runs():
     """Name, mode, file system, figures and whether strings are compressed, of each run."""
-    return [(f"{mode}{' compressed' if is_compressed else ''} on {file_system}", mode, file_system, figures, is_compressed)
-            for file_system in FORMATS for is_compressed, modes in ((False, MODES), (True, COMPRESSED))
-            for mode, figures in modes.items()]
+    return [
+        (f"{mode}{' compressed' if is_compressed else ''} on {file_system}", mode, file_system, figures, is_compressed)
+        for file_system in FORMATS
+        for is_compressed, modes in ((False, MODES), (True, COMPRESSED))
+        for mode, figures in modes.items()
+    ]
 
 
 def run(job: Job):
@@ -42,4 +45,6 @@ def pieces(_job):
             for number in range(1, PIECES + 1) for name, mode, file_system, (_, load_ms, cuts), is_compressed in runs()]
 
 
-STAGE = Stage("power-cut", "power cuts on ext4 and XFS: nothing promised is lost, and the server starts by itself", run, pieces)
+STAGE = Stage(
+    "power-cut", "power cuts on ext4 and XFS: nothing promised is lost, and the server starts by itself", run, pieces
+)

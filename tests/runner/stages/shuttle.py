@@ -15,8 +15,15 @@ SECONDS_MAX = 1800
 
 def shuttle(job, package, arguments, schedules):
     """The crate's tests under so many schedules."""
-    job.command(["cargo", "test", "--locked", "-p", package, *arguments], name=package, timeout=SECONDS_MAX, counts=True,
-                env={"SHUTTLE_SCHEDULES": str(schedules), "RUSTFLAGS": "--cfg shuttle", "CARGO_TARGET_DIR": str(TARGET / "shuttle")})
+    job.command(
+        ["cargo", "test", "--locked", "-p", package, *arguments],
+        name=package, timeout=SECONDS_MAX, counts=True,
+        env={
+            "SHUTTLE_SCHEDULES": str(schedules),
+            "RUSTFLAGS": "--cfg shuttle",
+            "CARGO_TARGET_DIR": str(TARGET / "shuttle"),
+        },
+    )
 
 
 def run(job: Job):

@@ -1,5 +1,5 @@
-"""Onggi's own tools on the files of real servers: backup, check, inspect, restore, repair, import and export, and the picture of a
-checkpoint; see tests/tools/."""
+"""Onggi's own tools on the files of real servers: backup, check, inspect, restore, repair, import and export, and the
+picture of a checkpoint; see tests/tools/."""
 
 import need
 from job import ROOT, Job, Stage
@@ -13,4 +13,6 @@ def run(job: Job):
                 counts=True, env={"PYTHONPATH": str(ROOT / "tests" / "runner")})
 
 
-STAGE = Stage("tools", "onggi backup, check, inspect, restore, repair, import and export on the files of real servers", run)
+STAGE = Stage(
+    "tools", "onggi backup, check, inspect, restore, repair, import and export on the files of real servers", run
+)

@@ -17,9 +17,18 @@ def tsan(job, package, arguments):
     need.nightly("rust-src")
     if platform.machine() != "x86_64":
         raise Skip(f"ThreadSanitizer is set up for x86_64, not {platform.machine()}")
-    job.command(["cargo", "+nightly", "test", "--locked", "-Zbuild-std", "--target", "x86_64-unknown-linux-gnu", "-p", package,
-                 *arguments], name=package, timeout=SECONDS_MAX, counts=True,
-                env={"RUSTFLAGS": "-Zsanitizer=thread", "TSAN_OPTIONS": "halt_on_error=1", "CARGO_TARGET_DIR": str(TARGET / "tsan")})
+    job.command(
+        [
+            "cargo", "+nightly", "test", "--locked", "-Zbuild-std", "--target", "x86_64-unknown-linux-gnu", "-p",
+            package, *arguments,
+        ],
+        name=package, timeout=SECONDS_MAX, counts=True,
+        env={
+            "RUSTFLAGS": "-Zsanitizer=thread",
+            "TSAN_OPTIONS": "halt_on_error=1",
+            "CARGO_TARGET_DIR": str(TARGET / "tsan"),
+        },
+    )
 
 
 def run(job: Job):
@@ -32,4 +41,6 @@ def pieces(_job):
             for repeat in range(1, 101) for package, arguments in workspace.checks("tsan")]
 
 
-STAGE = Stage("tsan", "threaded tests under ThreadSanitizer", run, pieces, present=lambda: bool(workspace.checks("tsan")))
+STAGE = Stage(
+    "tsan", "threaded tests under ThreadSanitizer", run, pieces, present=lambda: bool(workspace.checks("tsan"))
+)

@@ -8,7 +8,9 @@ ELSEWHERE = ["--exclude", "onggi-differential"]
 
 
 def run(job: Job):
-    job.command(["cargo", "test", "--locked", "--workspace", *ELSEWHERE, "--no-fail-fast"], name="cargo test", counts=True)
+    job.command(
+        ["cargo", "test", "--locked", "--workspace", *ELSEWHERE, "--no-fail-fast"], name="cargo test", counts=True
+    )
 
 
 STAGE = Stage("unit", "the tests of every crate", run)

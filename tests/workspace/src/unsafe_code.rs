@@ -2,9 +2,10 @@
 
 use crate::{metadata, tree};
 
-/// The list: one `PATH COUNT` a line, and behind it `by MODULE` when that module's tests run the code, or `foreign` when it
-/// calls into C, which Miri cannot follow. The count is of `unsafe` blocks, functions, traits, implementations, attributes
-/// and extern blocks. It may not grow unnoticed: a change of it is a change of this file, with the reason in its commit.
+/// The list: one `PATH COUNT` a line, and behind it `by MODULE` when that module's tests run the code, or `foreign`
+/// when it calls into C, which Miri cannot follow. The count is of `unsafe` blocks, functions, traits, implementations,
+/// attributes and extern blocks. It may not grow unnoticed: a change of it is a change of this file, with the reason in
+/// its commit.
 const LIST: &str = include_str!("../unsafe_code.txt");
 
 /// Uses of the keyword in Rust source, outside comments, strings and the names of lints.

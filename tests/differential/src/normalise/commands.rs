@@ -77,7 +77,8 @@ fn docs_entry(scope: &Scope, value: &Value) -> Value {
 /// Arguments that Onggi alone has, of commands that are compared.
 const OWN_ARGUMENTS: [&[u8]; 1] = [b"logical"];
 
-/// Arguments in their order, but for [`OWN_ARGUMENTS`], each with its own, if it has some; of a summary only that it is there.
+/// Arguments in their order, but for [`OWN_ARGUMENTS`], each with its own, if it has some; of a summary only that it is
+/// there.
 fn arguments(value: &Value) -> Value {
     let argument = |argument: &Value| {
         let pairs = argument.pairs().unwrap_or_default().into_iter().map(|(name, value)| {

@@ -102,8 +102,8 @@ const CLIENT_FIELDS: [&str; 15] = [
     "lib-ver",
 ];
 
-/// Each line, with the values that do not repeat taken out. How many keys a broken watch still counts is left out, too: in
-/// Valkey that depends on whether a write or FLUSHALL broke it.
+/// Each line, with the values that do not repeat taken out. How many keys a broken watch still counts is left out, too:
+/// in Valkey that depends on whether a write or FLUSHALL broke it.
 pub fn clients(value: &Value) -> Option<Vec<Vec<(String, String)>>> {
     let shown = |line: Vec<(&str, &str)>| {
         let is_broken = line.iter().any(|(name, value)| *name == "flags" && value.contains('d'));

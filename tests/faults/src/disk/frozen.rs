@@ -1,5 +1,5 @@
-//! A disk that takes nothing for a while, and then goes on: reads are answered, replies that promise something wait, and nothing
-//! that was promised is lost.
+//! A disk that takes nothing for a while, and then goes on: reads are answered, replies that promise something wait,
+//! and nothing that was promised is lost.
 
 use crate::judge::Promise;
 use crate::load::{Company, Crowd};
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long the load runs before the disk stops, and after it goes on.
 const AROUND: Duration = Duration::from_millis(500);
 
-/// Loads the server, stops its disk for so many seconds, lets it go on, then cuts the power.
+/// Loads the server, stalls its disk for `seconds`, releases it, then cuts the power.
 pub fn frozen(server: &Server, volume: &Volume, seconds: u64, promise: Promise, seed: u64, report: &mut Report) {
     match run(server, volume, seconds, promise, seed) {
         Ok(text) => report.pass(&format!("a frozen disk ({text})")),
@@ -50,8 +50,8 @@ fn run(server: &Server, volume: &Volume, seconds: u64, promise: Promise, seed: u
     ))
 }
 
-/// Stops the disk for so long; the longest read meanwhile. In sync mode no write is answered before the disk goes on, and the one
-/// that waited is.
+/// Stalls the disk for `seconds`; returns the longest read meanwhile. In sync mode no write is answered before the disk
+/// continues, and then the waiting one is.
 fn freeze(server: &Server, volume: &Volume, seconds: u64, promise: Promise) -> Result<Duration, String> {
     let lost = |error: std::io::Error| format!("the connection is lost: {error}");
     let open = |patience| crate::resp::Connection::open(server.port, patience).map_err(lost);

@@ -1,5 +1,6 @@
-//! A disk that is full: writes are refused in clear words, reads and deletions go on, a checkpoint fails and harms nothing, and
-//! when there is space again writes go on, without a restart. A server that is started on such a disk does the same.
+//! A disk that is full: writes are refused in clear words, reads and deletions go on, a checkpoint fails and harms
+//! nothing, and when there is space again writes go on, without a restart. A server that is started on such a disk does
+//! the same.
 
 use crate::operation::{Cell, read_value, value};
 use crate::report::Report;
@@ -12,15 +13,15 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// A reply that has not come after so long is held back until the disk takes writes again.
+/// A reply that takes longer than this waits for the disk to accept writes again.
 const HELD: Duration = Duration::from_secs(1);
-/// In sync mode every reply is held. So many are enough.
+/// In sync mode every reply is held; this many are enough.
 const HELD_MAX: usize = 4;
 /// Longest time until a full disk shows, and until writes go on when there is space.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Bytes that others keep from the disk, for as long as it is to be full. More than can be acknowledged in async mode before the
-/// log finds that it is: on a busy machine the thread that writes is late by a tenth of a second and more, and writes do not go on
-/// before all of that is in the log.
+/// Bytes that others keep from the disk, for as long as it is to be full. More than can be acknowledged in async mode
+/// before the log finds that it is: on a busy machine the thread that writes is late by a tenth of a second and more,
+/// and writes do not go on before all of that is in the log.
 const BALLAST: usize = 32 << 20;
 /// Values that are read while the disk is full, and how many of these reads may be held back.
 const READS: usize = 100;
@@ -43,7 +44,7 @@ struct Filler {
     number: u64,
 }
 
-/// The disk becomes full so many times.
+/// The disk becomes full `rounds` times.
 pub fn full(server: &Server, memory: &Memory, rounds: u64, seed: u64, report: &mut Report) {
     let mut filler = Filler::default();
     let outcome = server.start().and_then(|(mut running, _)| {

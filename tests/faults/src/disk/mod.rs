@@ -1,5 +1,5 @@
-//! Disks that are full, fail, are slow, or stand still. The server goes on, says what is wrong, and tells no client that a write is
-//! kept when it is not.
+//! Disks that are full, fail, are slow, or stand still. The server goes on, says what is wrong, and tells no client
+//! that a write is kept when it is not.
 
 mod frozen;
 mod full;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Where control groups (version 1) slow a process down at a device.
 const GROUPS: &str = "/sys/fs/cgroup/blkio";
 const BYTES_A_SECOND: u64 = 1 << 20;
-/// Resident memory may grow by so much: values of the load, and what the log holds back.
+/// The permitted growth of resident memory: values of the load, and what the log holds back.
 const GROWTH_MAX: u64 = 256 << 20;
 /// A read is not held up by the disk. Far above what it takes, and far below what the disk needs for what is written.
 const READ_MAX: Duration = Duration::from_secs(5);
@@ -51,7 +51,7 @@ impl Drop for Group {
     }
 }
 
-/// Loads the server for so many seconds while its disk is slow, then cuts the power.
+/// Loads the server for `seconds` while its disk is slow, then cuts the power.
 pub fn slow(server: &Server, volume: &Volume, seconds: u64, promise: Promise, seed: u64, report: &mut Report) {
     let group = match Group::new(volume) {
         Ok(group) => group,

@@ -13,16 +13,16 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A failed sync, and what the server does about it, fit into so much load.
+/// Enough load for a failed sync and the server's reaction.
 const LOAD: Duration = Duration::from_millis(1500);
-/// Until so many syncs have been done as it takes, on a machine that is busy.
+/// Timeout for the required number of syncs on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Reads while the disk fails, and how long one may take before it counts as held.
 const READS: usize = 10;
 const READ_MAX: Duration = Duration::from_secs(1);
 
-/// The n-th sync of every thread fails, for each of the numbers, and the n-th write that syncs itself; then the power goes, so that
-/// what was not synced is gone.
+/// The n-th sync of every thread fails, for each of the numbers, and the n-th write that syncs itself; then the power
+/// goes, so that what was not synced is gone.
 pub fn injected(server: &Server, volume: &Volume, numbers: &[u64], seed: u64, report: &mut Report) {
     for &number in numbers {
         let dir = volume.place().join(format!("data-{number}"));
@@ -99,8 +99,8 @@ fn has_failed(trace: &Path) -> bool {
     fs::read_to_string(trace).is_ok_and(|text| text.contains("(INJECTED)"))
 }
 
-/// After a sync of a descriptor has failed, or a write that syncs itself, that descriptor is closed and never synced again: the
-/// system has marked its pages clean, and would say that all is well. How many have failed.
+/// After a sync of a descriptor has failed, or a write that syncs itself, that descriptor is closed and never synced
+/// again: the system has marked its pages clean, and would say that all is well. How many have failed.
 fn never_again(trace: &Path) -> Result<usize, String> {
     let text = fs::read_to_string(trace).map_err(|error| format!("{}: {error}", trace.display()))?;
     let mut failed: BTreeMap<String, String> = BTreeMap::new();
@@ -145,10 +145,10 @@ fn never_again(trace: &Path) -> Result<usize, String> {
 
 /// The storage of the disk itself is full: write-back fails, and so does a sync after it. `volume` lies in `memory`.
 ///
-/// Such a disk also lies. When memory takes a part of a write, the loop device of Linux reports all of it as done, and the
-/// sync as good; only the next fails. So what was answered just before may be gone, and no server can know. What must
-/// hold: the server goes on, refuses writes and reads; afterwards what is found is a beginning, or the start is refused
-/// with the file's name.
+/// Such a disk also lies. When memory takes a part of a write, the loop device of Linux reports all of it as done, and
+/// the sync as good; only the next fails. So what was answered just before may be gone, and no server can know. What
+/// must hold: the server goes on, refuses writes and reads; afterwards what is found is a beginning, or the start is
+/// refused with the file's name.
 pub fn real(server: &Server, memory: &Memory, volume: &Volume, seed: u64, report: &mut Report) {
     match failing(server, memory, volume, seed) {
         Ok(text) => report.pass(&format!("a disk whose storage is full ({text})")),
@@ -156,8 +156,8 @@ pub fn real(server: &Server, memory: &Memory, volume: &Volume, seed: u64, report
     }
 }
 
-/// Whatever the disk does, reads are answered: all but those that would show what is not on disk, which wait in sync mode,
-/// and a few that share a place in the server's table with them.
+/// Whatever the disk does, reads are answered: all but those that would show what is not on disk, which wait in sync
+/// mode, and a few that share a place in the server's table with them.
 fn reads(server: &Server) -> String {
     let answered = (0..READS)
         .filter(|number| {
