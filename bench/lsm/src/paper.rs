@@ -1,8 +1,8 @@
-//! The figures of the PlexDB paper: level deduplication at four thresholds, between LevelDB and LSM-trie.
+//! The figures of the PlexDB paper: level deduplication at four thresholds, compared with LevelDB and LSM-trie.
 //!
-//! The paper writes 20 GB in records of 210 bytes, each key ten times; so does this workload, at any size. It leaves open how
-//! space was sampled, how many runs a level has, and whether its log was on: here means are those of the update phase, and
-//! all but LSM-trie's own log are counted.
+//! The paper writes 20 GB in records of 210 bytes, each key ten times; so does this workload, at any size. The paper
+//! does not say how space was sampled, how many runs a level has, and whether its log was on. Here means are those of
+//! the update phase, and all logs are counted except LSM-trie's own.
 
 use serde::Serialize;
 

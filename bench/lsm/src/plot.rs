@@ -6,7 +6,7 @@ use crate::report::Outcome;
 
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 360.0;
-/// Room for the axes' figures, and for the names on the right.
+/// Room for the figures of the axes, and for the names on the right.
 const LEFT: f64 = 40.0;
 const BELOW: f64 = 30.0;
 const RIGHT: f64 = 150.0;
@@ -28,7 +28,8 @@ fn write_space(outcomes: &[Outcome], svg: &mut String) -> std::fmt::Result {
     let y = |space: f64| (HEIGHT - BELOW) * (1.0 - space / top) + 5.0;
     writeln!(
         svg,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">"#
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
+         font-size=\"12\">"
     )?;
     writeln!(svg, r##"<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>"##)?;
     // At most a dozen lines across.

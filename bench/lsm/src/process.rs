@@ -8,8 +8,8 @@ use rustix::fs::Advice;
 
 use crate::engines::Failure;
 
-/// The process does nothing behind: for so long it wrote nothing, used next to no processor time, and no thread of it waited for a
-/// disk or a processor.
+/// A process counts as idle after this time without writes, with almost no CPU time, and without a thread that waits
+/// for a disk or a processor.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Processor time of all threads so far, in seconds.
@@ -23,7 +23,7 @@ pub fn written() -> Result<u64, Failure> {
     field("/proc/self/io", "wchar:")
 }
 
-/// Resident memory that no file stands behind, in bytes: mapped tables are the page cache's.
+/// Anonymous resident memory, in bytes: mapped tables belong to the page cache.
 pub fn resident() -> Result<u64, Failure> {
     Ok(field("/proc/self/status", "RssAnon:")? * 1024)
 }
@@ -35,7 +35,7 @@ fn field(path: &str, name: &str) -> Result<u64, Failure> {
     number.ok_or_else(|| format!("{path} has no {name}").into())
 }
 
-/// Waits until flushes and merges behind have come to an end.
+/// Waits until background flushes and merges have ended.
 pub fn await_quiet() -> Result<(), Failure> {
     let (mut since, mut before) = (Instant::now(), (cpu(), written()?));
     while since.elapsed() < QUIET {
@@ -48,13 +48,14 @@ pub fn await_quiet() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether another thread of this process wants to run, or waits in the kernel as for a sync: on a busy machine that may take seconds.
+/// Whether another thread of this process is runnable, or waits in the kernel, for example for a sync: on a busy
+/// machine that may take seconds.
 fn others_work() -> bool {
     let number = |stat: &str| stat.split(' ').next().map(str::to_owned);
     let own = std::fs::read_to_string("/proc/thread-self/stat").ok().and_then(|stat| number(&stat));
     Path::new("/proc/self/task").read_dir().into_iter().flatten().flatten().any(|task| {
         let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-        // The state stands behind the name, which may hold anything.
+        // The state follows the name, which may contain anything.
         let state = stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next());
         number(&stat) != own && matches!(state, Some('R' | 'D'))
     })
@@ -62,7 +63,7 @@ fn others_work() -> bool {
 
 /// Bytes of all files in a directory and below.
 pub fn bytes_of_files(dir: &Path) -> u64 {
-    // A file that goes between the listing and the question takes nothing.
+    // A file removed between the listing and the query takes no space.
     let mut bytes = 0;
     for file in dir.read_dir().into_iter().flatten().flatten() {
         bytes += match file.metadata() {
@@ -74,7 +75,7 @@ pub fn bytes_of_files(dir: &Path) -> u64 {
     bytes
 }
 
-/// Lets the page cache forget a directory's files, once they are on the medium.
+/// Drops a directory's files from the page cache, once they are on the medium.
 pub fn drop_page_cache(dir: &Path) -> Result<(), Failure> {
     for file in dir.read_dir()? {
         let path = file?.path();

@@ -1,4 +1,4 @@
-//! What a run came to: as JSON, and as Markdown for people.
+//! The results of a run: as JSON, and as Markdown for people.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -39,15 +39,15 @@ pub struct Report {
     claims: Vec<Claim>,
 }
 
-/// A row of a table: a figure of every engine, and what the first one's is to be.
+/// A table row: a figure of every engine, and the target of the first one.
 struct Row {
     title: &'static str,
-    /// In engines' order; `None` for what an engine does not tell or a run did not measure.
+    /// In the order of engines; `None` if an engine does not report it, or the run did not measure it.
     figures: Vec<Option<f64>>,
     target: Option<Target>,
 }
 
-/// What the first engine is held to: a figure, or a factor of a peer's.
+/// The target of the first engine: a figure, or a factor of a peer's.
 #[derive(Clone, Copy, Debug)]
 struct Target {
     peer: Option<&'static str>,
@@ -245,7 +245,7 @@ impl Report {
         Row { title, figures: self.outcomes.iter().map(figure).collect(), target }
     }
 
-    /// Whether the first engine meets its target, and what to say of it; `None` where there is nothing to judge.
+    /// Whether the first engine meets its target, and a remark; `None` if there is nothing to judge.
     fn judge(&self, row: &Row) -> Option<(bool, String)> {
         // A run for the paper has its own sentences to hold.
         if !self.claims.is_empty() {
@@ -293,8 +293,8 @@ impl Report {
         writeln!(text, "# LSM-trees side by side\n")?;
         writeln!(
             text,
-            "{} keys, {:.2} GB written, {distribution} updates, memtables of {} KiB; {:.0} minutes. Machine: {}. Load average \
-             {} before, {} after.\n",
+            "{} keys, {:.2} GB written, {distribution} updates, memtables of {} KiB; {:.0} minutes. Machine: {}. \
+             Load average {} before, {} after.\n",
             self.keys,
             (self.distribution.writes(self.keys) * RECORD_BYTES) as f64 / 1e9,
             self.memtable_bytes >> 10,
@@ -355,7 +355,7 @@ impl Writing {
     }
 }
 
-/// What was run; directories are of no interest to others.
+/// The settings of the run, without directories.
 fn command_line() -> String {
     let mut line = "onggi-bench-lsm".to_owned();
     let mut words = std::env::args().skip(1);

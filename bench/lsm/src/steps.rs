@@ -1,5 +1,5 @@
-//! The steps of a run. Each is a process of its own, so that processor time, memory and bytes written are one engine's, and
-//! prints its figures as JSON.
+//! The steps of a run. Each runs in a separate process, so that CPU time, memory and bytes written belong to one
+//! engine, and prints its figures as JSON.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,13 +17,13 @@ use crate::ycsb::{self, Ycsb};
 const SAMPLE_EVERY: Duration = Duration::from_millis(200);
 /// Gets of each kind.
 const READS: u64 = 200_000;
-/// Scans, and their pairs: enough that what is measured is no single merge that scans have asked for.
+/// Scans, and their pairs: enough to measure more than a single merge that scans have triggered.
 const SCANS: u64 = 20_000;
 const SCAN_PAIRS: usize = 100;
 /// Threads of each kind, and for how long they go on.
 const MIXED_THREADS: u64 = 4;
 const MIXED_SECONDS: f64 = 5.0;
-/// Bytes of keys and values in the log that is replayed, and the memtable that holds them all.
+/// Bytes of keys and values in the log to replay, and the memtable that holds all of them.
 const LOG_BYTES: u64 = 64 << 20;
 const LOG_MEMTABLE_BYTES: usize = 512 << 20;
 
@@ -36,7 +36,7 @@ pub enum Step {
     Read,
     /// The workloads of YCSB on it.
     Ycsb,
-    /// A log, left behind by a process that ends without closing.
+    /// A log, left by a process that ends without closing.
     LeaveLog,
     /// Its replay.
     Replay,
@@ -52,12 +52,12 @@ pub struct Subject<'a> {
     pub distribution: Distribution,
 }
 
-/// What writing came to. Amplifications are per byte of keys and values.
+/// The results of writing. Amplifications are per byte of keys and values.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Writing {
     /// All bytes written until nothing was left to do.
     pub write_amplification: f64,
-    /// Of it, flushes and merges; what is left went to the log, but for a few bytes.
+    /// The part for flushes and merges; the rest went to the log, except for a few bytes.
     pub flush: Option<f64>,
     pub compaction: Option<f64>,
     /// Space while updating, every 200 ms.
@@ -69,7 +69,7 @@ pub struct Writing {
     pub resident_peak_bytes: u64,
 }
 
-/// What reading came to, in microseconds of processor time.
+/// The results of reading, in microseconds of CPU time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reading {
     /// Nothing is in memory at the beginning.
@@ -146,7 +146,7 @@ pub fn write(subject: &Subject<'_>) -> Result<Writing, Failure> {
 pub fn read(subject: &Subject<'_>) -> Result<Reading, Failure> {
     process::drop_page_cache(subject.dir)?;
     let engine = engines::open(subject.name, subject.dir, &subject.settings)?;
-    // What an open leaves to do in the background is not the reads'.
+    // Background work after an open does not count for the reads.
     process::await_quiet()?;
     let keys = subject.keys;
     let present = |random: u64| digits(random % keys * 2);
@@ -165,7 +165,7 @@ pub fn read(subject: &Subject<'_>) -> Result<Reading, Failure> {
         })
     };
     let get_cold = cost(READS, |random| get(present(random), true))?;
-    // Once without being measured: cold reads leave most blocks unread.
+    // Once without measuring: cold reads leave most blocks unread.
     cost(READS, |random| get(present(random), true))?;
     let get_warm = cost(READS, |random| get(present(random), true))?;
     let miss = cost(READS, |random| get(digits(random % keys * 2 + 1), false))?;
@@ -173,7 +173,7 @@ pub fn read(subject: &Subject<'_>) -> Result<Reading, Failure> {
     let scan = match engine.can_scan() {
         true => {
             scans()?;
-            // An engine may merge what is scanned often; it is measured when that is done.
+            // An engine may merge ranges that are scanned often; it is measured after that.
             process::await_quiet()?;
             Some(scans()?)
         }
@@ -183,20 +183,20 @@ pub fn read(subject: &Subject<'_>) -> Result<Reading, Failure> {
     Ok(Reading { get_cold, get_warm, miss, scan, mixed_reads_per_second: reads, mixed_writes_per_second: writes })
 }
 
-/// Whatever was done to the database, its keys are all there.
+/// Whatever happened to the database, all keys exist.
 pub fn ycsb(subject: &Subject<'_>) -> Result<Vec<Ycsb>, Failure> {
     let engine = engines::open(subject.name, subject.dir, &subject.settings)?;
     ycsb::run(&*engine, subject.keys)
 }
 
-/// Microseconds of processor time per operation, each given a random word.
+/// Microseconds of CPU time per operation, each given a random word.
 fn cost(count: u64, operation: impl Fn(u64) -> Result<(), Failure>) -> Result<f64, Failure> {
     let (mut state, begin) = (count, process::cpu());
     (0..count).try_for_each(|_| operation(splitmix64(&mut state)))?;
     Ok((process::cpu() - begin) / count as f64 * 1e6)
 }
 
-/// Reads and writes a second of several threads of each kind.
+/// Reads and writes per second of several threads of each kind.
 fn mixed(engine: &dyn Engine, subject: &Subject<'_>) -> Result<(f64, f64), Failure> {
     let (reads, writes) = (AtomicU64::new(0), AtomicU64::new(0));
     let begin = Instant::now();

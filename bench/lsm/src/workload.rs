@@ -1,4 +1,5 @@
-//! The workload: every key once, in a scattered order, then nine updates per key, uniform or zipfian; or every key once, in order.
+//! The workload: every key once, in a scattered order, then nine updates per key, uniform or zipfian. Or every key
+//! once, in order.
 
 use base::random::splitmix64;
 
@@ -21,7 +22,7 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// Writes of a workload with so many keys.
+    /// Number of writes of a workload with `keys` keys.
     pub fn writes(self, keys: u64) -> u64 {
         match self {
             Self::Sequential => keys,
@@ -79,12 +80,12 @@ impl Workload {
     }
 }
 
-/// Where in the key space a rank lies, so that neighbours in the one are strangers in the other.
+/// The place of a rank in the key space: neighbouring ranks are far apart.
 pub fn scattered(rank: u64, keys: u64) -> u64 {
     (rank * 2_654_435_761 + 12_345) % keys
 }
 
-/// A key as it is stored. Even numbers below twice the number of keys are there, odd ones are not.
+/// A key as it is stored. Even numbers below twice the number of keys exist, odd ones do not.
 pub fn digits(mut number: u64) -> [u8; 10] {
     let mut key = [0; 10];
     for digit in key.iter_mut().rev() {

@@ -1,4 +1,4 @@
-//! The core workloads of YCSB (Cooper et al., SoCC 2010), one after the other on the database that the writing step left: one
+//! The core workloads of YCSB (Cooper et al., SoCC 2010), run in sequence on the database of the writing step: one
 //! client, zipfian keys scattered over the key space, or the latest (D); scans of up to 100 pairs (E).
 
 use std::time::Instant;
@@ -50,12 +50,12 @@ const fn mix(name: &'static str, change_percent: u64, change: Change) -> Mix {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ycsb {
     pub workload: String,
-    /// Flushes and merges included. `None` for scans of an engine without an order.
+    /// Includes flushes and merges. `None` for scans of an engine without an order.
     pub cpu_us: Option<f64>,
     pub operations_per_second: Option<f64>,
 }
 
-/// Runs all workloads on a database of so many keys.
+/// Runs all workloads on a database of `keys` keys.
 pub fn run(engine: &dyn Engine, keys: u64) -> Result<Vec<Ycsb>, Failure> {
     let (mut all, mut client) = (Vec::new(), Client { keys, inserted: keys, zipfian: Zipfian::new(keys), state: 7 });
     for mix in &MIXES {
@@ -81,7 +81,7 @@ pub fn run(engine: &dyn Engine, keys: u64) -> Result<Vec<Ycsb>, Failure> {
 }
 
 struct Client {
-    /// Keys there were at the beginning, among which updates choose.
+    /// Number of keys at the beginning, among which updates choose.
     keys: u64,
     /// Keys there are now.
     inserted: u64,

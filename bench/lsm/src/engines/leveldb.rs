@@ -83,7 +83,7 @@ impl LevelDb {
 
 impl Drop for LevelDb {
     fn drop(&mut self) {
-        // SAFETY: the database is open, and nobody uses it any more.
+        // SAFETY: the database is open, and no thread uses it any more.
         unsafe { leveldb_close(self.db) }
     }
 }

@@ -120,7 +120,7 @@ impl RocksDb {
 
 impl Drop for RocksDb {
     fn drop(&mut self) {
-        // SAFETY: the database is open, and nobody uses it any more.
+        // SAFETY: the database is open, and no thread uses it any more.
         unsafe { rocksdb_close(self.db) }
     }
 }
