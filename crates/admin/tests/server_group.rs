@@ -72,7 +72,8 @@ impl Server {
             log: None,
             engine: |engine| ShardEngine::Memory(Box::new(engine)),
         }));
-        let table = Arc::new(CommandTable::new(&[command::redis::FAMILIES, admin::FAMILIES].concat()));
+        let table =
+            Arc::new(CommandTable::new(&[command::redis::FAMILIES, script::FAMILIES, admin::FAMILIES].concat()));
         let stats = Arc::new(WorkerStats::new(table.rows().len()));
         let latency = Arc::new(LatencyMonitor::new(&settings));
         let clients = Clients::new(&table);
@@ -321,10 +322,10 @@ fn every_command_of_valkey_has_a_row_or_a_reason() {
 fn absent_commands_say_what_is_not_available() {
     let mut server = Server::new();
     let cluster = "-ERR This instance has cluster support disabled\r\n";
-    let scripts = "is not available in this version: Lua scripts and functions are not supported\r\n";
+    let functions = "is not available in this version: functions are not supported; EVAL and EVALSHA run scripts\r\n";
     server.check(&[
-        ("EVAL x 0", &format!("-ERR EVAL {scripts}")),
-        ("script load x", &format!("-ERR SCRIPT {scripts}")),
+        ("FCALL x 0", &format!("-ERR FCALL {functions}")),
+        ("function load x", &format!("-ERR FUNCTION {functions}")),
         ("CLUSTER INFO", cluster),
         ("CLUSTER SLOTS", cluster),
         ("ASKING", cluster),
@@ -340,8 +341,8 @@ fn absent_commands_say_what_is_not_available() {
             "-ERR REPLICAOF HOST PORT is not available in this version: replication is not supported\r\n",
         ),
         ("nosuch x", "-ERR unknown command 'nosuch', with args beginning with: 'x' \r\n"),
-        ("COMMAND INFO eval", "*1\r\n$-1\r\n"),
-        ("COMMAND LIST FILTERBY PATTERN eval*", "*0\r\n"),
+        ("COMMAND INFO fcall", "*1\r\n$-1\r\n"),
+        ("COMMAND LIST FILTERBY PATTERN fcall*", "*0\r\n"),
     ]);
 }
 
@@ -352,7 +353,7 @@ fn a_server_alone_answers_clients_that_ask_for_users_modules_and_slots() {
         ("ACL WHOAMI", "$7\r\ndefault\r\n"),
         ("ACL USERS", "*1\r\n$7\r\ndefault\r\n"),
         ("ACL CAT TRANSACTION", &server_transaction_commands()),
-        ("ACL CAT scripting", "*0\r\n"),
+        ("ACL CAT hyperloglog", "*3\r\n$5\r\npfadd\r\n$7\r\npfcount\r\n$7\r\npfmerge\r\n"),
         ("ACL CAT nosuch", "-ERR Unknown category 'nosuch'\r\n"),
         ("ACL CAT a b", "-ERR unknown subcommand or wrong number of arguments for 'CAT'. Try ACL HELP.\r\n"),
         ("MODULE LIST", "*0\r\n"),

@@ -23,8 +23,8 @@ const CLUSTER_DISABLED: &str = "ERR This instance has cluster support disabled";
 
 static ABSENT: &[Absence] = &[
     Absence {
-        names: &["eval", "evalsha", "eval_ro", "evalsha_ro", "script", "function", "fcall", "fcall_ro"],
-        why: Why::NotOffered("Lua scripts and functions are not supported"),
+        names: &["function", "fcall", "fcall_ro"],
+        why: Why::NotOffered("functions are not supported; EVAL and EVALSHA run scripts"),
     },
     Absence {
         names: &[
@@ -165,7 +165,10 @@ mod tests {
     #[test]
     fn an_absent_command_is_named_with_its_reason() {
         for (name, error) in [
-            ("EvalSha", "ERR EVALSHA is not available in this version: Lua scripts and functions are not supported"),
+            (
+                "FCall",
+                "ERR FCALL is not available in this version: functions are not supported; EVAL and EVALSHA run scripts",
+            ),
             (
                 "acl|SETUSER",
                 "ERR ACL SETUSER is not available in this version: there is one user, default; set its password with \

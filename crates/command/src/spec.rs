@@ -152,6 +152,8 @@ bitflags::bitflags! {
         const GEO = 1 << 11;
         /// Streams.
         const STREAM = 1 << 12;
+        /// Scripts.
+        const SCRIPTING = 1 << 13;
     }
 }
 

@@ -122,7 +122,7 @@ pub enum ServeError {
 
 /// The families of all crates that have rows.
 fn families() -> Vec<&'static [&'static CommandSpec]> {
-    [command::redis::FAMILIES, admin::FAMILIES].concat()
+    [command::redis::FAMILIES, script::FAMILIES, admin::FAMILIES].concat()
 }
 
 /// Wakes workers through their mailboxes, and closes clients there.
@@ -479,6 +479,7 @@ pub fn serve(
         .with::<Arc<dyn Observer>>(log.clone())
         .with(store.clone())
         .with(clients)
+        .with(Arc::new(script::Scripts::of_workers(worker_count)))
         .with(Login::default())
         .with(Pause::default())
         .with(pubsub)

@@ -81,6 +81,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ("connection", include_str!("../grammar/connection.txt")),
     ("pubsub", include_str!("../grammar/pubsub.txt")),
     ("server", include_str!("../grammar/server.txt")),
+    ("scripting", include_str!("../grammar/scripting.txt")),
 ];
 
 /// The rules of the families named, or of all when none is.
@@ -124,6 +125,11 @@ fn rule(line: &str) -> Result<Rule, String> {
 fn tokens(body: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
     for word in body.split_whitespace() {
+        if word.len() > 1 && word.starts_with('\'') && word.ends_with('\'') {
+            // Sent as it is, brackets included: a script.
+            tokens.push(word.to_owned());
+            continue;
+        }
         let mut rest = word;
         while !rest.is_empty() {
             let length = if rest.starts_with("...") {

@@ -32,6 +32,8 @@ const LAYERS: [(&str, u8); 37] = [
     ("store", 5),
     ("command", 6),
     ("durability", 6),
+    // Runs the rows of the command table.
+    ("script", 7),
     ("replication", 7),
     ("cluster", 8),
     ("admin", 8),

@@ -67,7 +67,7 @@ pub(crate) fn categories(spec: &CommandSpec) -> Vec<&'static str> {
     let of_flag = |flag: Flags| flags.contains(flag);
     [
         ("keyspace", own.contains(Categories::KEYSPACE)),
-        ("read", of_flag(Flags::READONLY)),
+        ("read", of_flag(Flags::READONLY) && !own.contains(Categories::SCRIPTING)),
         ("write", of_flag(Flags::WRITE)),
         ("set", own.contains(Categories::SET)),
         ("sortedset", own.contains(Categories::SORTED_SET)),
@@ -86,6 +86,7 @@ pub(crate) fn categories(spec: &CommandSpec) -> Vec<&'static str> {
         ("dangerous", own.contains(Categories::DANGEROUS) || of_flag(Flags::ADMIN)),
         ("connection", own.contains(Categories::CONNECTION)),
         ("transaction", own.contains(Categories::TRANSACTION)),
+        ("scripting", own.contains(Categories::SCRIPTING)),
     ]
     .into_iter()
     .filter(|(_, has)| *has)

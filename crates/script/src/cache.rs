@@ -1,0 +1,172 @@
+//! The scripts that clients have sent: their texts by digest, one cache for all workers.
+//!
+//! Workers compile a script when they first run it. [`Scripts::generation`] tells them that all were forgotten.
+
+use crate::running::Running;
+use crate::shebang::{self, Flags};
+use command::Stop;
+use parking_lot::Mutex;
+use sha1::{Digest, Sha1};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// The digest of a script as clients write it: forty hexadecimal digits in lower case.
+pub type Sha = [u8; 40];
+
+/// Scripts that EVAL has brought, not SCRIPT LOAD: more than this many, and the one used longest ago is forgotten.
+const EVALUATED_MAX: usize = 500;
+
+/// Bytes a cached script takes besides its text.
+const OVERHEAD_BYTES: usize = 160;
+
+/// A cached script.
+#[derive(Debug)]
+pub struct Script {
+    /// Its digest.
+    pub sha: Sha,
+    /// Its text, with the first line.
+    pub text: Arc<[u8]>,
+    /// Length of the first line, where that says what it may do.
+    pub header_len: usize,
+    /// What that says.
+    pub flags: Flags,
+}
+
+impl Script {
+    /// What is compiled.
+    pub fn code(&self) -> &[u8] {
+        self.text.get(self.header_len..).unwrap_or_default()
+    }
+}
+
+#[derive(Default)]
+struct Cache {
+    scripts: HashMap<Sha, Cached>,
+    /// Those of EVAL, the one added longest ago first.
+    evaluated: VecDeque<Sha>,
+    bytes: usize,
+}
+
+struct Cached {
+    script: Arc<Script>,
+    is_evaluated: bool,
+}
+
+/// The cache, and the script that runs. A part of the host.
+#[derive(Default)]
+pub struct Scripts {
+    /// The script that runs: one at a time does, since it has all locks.
+    pub running: Running,
+    cache: Mutex<Cache>,
+    generation: AtomicU64,
+    evicted: AtomicU64,
+    /// Bytes of the states of all workers.
+    states_bytes: AtomicUsize,
+    is_alone: bool,
+}
+
+impl Scripts {
+    /// No scripts, for a server of this many workers.
+    pub fn of_workers(workers: usize) -> Self {
+        Self { is_alone: workers == 1, ..Self::default() }
+    }
+
+    /// Whether one worker does everything, so that nothing else runs while a script does.
+    pub fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
+    /// The script of this digest, in any case of letters.
+    pub fn find(&self, sha: &[u8]) -> Option<Arc<Script>> {
+        let sha = Sha::try_from(sha.to_ascii_lowercase()).ok()?;
+        self.cache.lock().scripts.get(&sha).map(|cached| cached.script.clone())
+    }
+
+    /// Adds a script that was compiled. `is_evaluated`: by EVAL, so that it may be forgotten.
+    pub fn add(&self, script: Arc<Script>, is_evaluated: bool) {
+        let cache = &mut *self.cache.lock();
+        if let Some(cached) = cache.scripts.get_mut(&script.sha) {
+            // SCRIPT LOAD keeps what EVAL has brought.
+            if !is_evaluated && std::mem::take(&mut cached.is_evaluated) {
+                cache.evaluated.retain(|sha| *sha != script.sha);
+            }
+            return;
+        }
+        while is_evaluated && cache.evaluated.len() >= EVALUATED_MAX {
+            let Some(oldest) = cache.evaluated.pop_front() else { break };
+            if let Some(cached) = cache.scripts.remove(&oldest) {
+                cache.bytes -= cached.script.text.len() + OVERHEAD_BYTES;
+            }
+            self.evicted.fetch_add(1, Ordering::Relaxed);
+        }
+        if is_evaluated {
+            cache.evaluated.push_back(script.sha);
+        }
+        cache.bytes += script.text.len() + OVERHEAD_BYTES;
+        cache.scripts.insert(script.sha, Cached { script, is_evaluated });
+    }
+
+    /// Forgets all scripts.
+    pub fn flush(&self) {
+        *self.cache.lock() = Cache::default();
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// How often all scripts were forgotten.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// How many scripts there are.
+    pub fn len(&self) -> usize {
+        self.cache.lock().scripts.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes that the cache takes.
+    pub fn cached_bytes(&self) -> usize {
+        self.cache.lock().bytes
+    }
+
+    /// Bytes that the Lua states take.
+    pub fn states_bytes(&self) -> usize {
+        self.states_bytes.load(Ordering::Relaxed)
+    }
+
+    /// How many scripts were forgotten for others.
+    pub fn evicted(&self) -> u64 {
+        self.evicted.load(Ordering::Relaxed)
+    }
+
+    /// A worker's state has another size now.
+    #[cfg(feature = "lua")]
+    pub(crate) fn state_changed(&self, before: usize, after: usize) {
+        self.states_bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+    }
+}
+
+/// A script from its text.
+///
+/// # Errors
+/// A first line that is wrong.
+pub fn script(text: &[u8]) -> Result<Script, Stop> {
+    let (flags, header_len) = shebang::read(text)?;
+    Ok(Script { sha: sha1_hex(text), text: text.into(), header_len, flags })
+}
+
+/// The SHA-1 of bytes, as hexadecimal digits in lower case.
+pub fn sha1_hex(bytes: &[u8]) -> Sha {
+    let mut text = [0; 40];
+    for (pair, byte) in text.chunks_exact_mut(2).zip(Sha1::digest(bytes)) {
+        pair.copy_from_slice(&[
+            b"0123456789abcdef"[usize::from(byte >> 4)],
+            b"0123456789abcdef"[usize::from(byte & 15)],
+        ]);
+    }
+    text
+}

@@ -1,0 +1,316 @@
+//! A Lua state, its memory and its functions.
+//!
+//! All code of scripts runs in calls that Lua protects; what lies outside of them raises nothing.
+
+use crate::lua::cjson::Settings;
+use crate::lua::home::Home;
+use crate::lua::stack::{Native, REGISTRY, Raise, Stack};
+use crate::lua::{Host, replies, sandbox};
+use mlua_sys as lua;
+use std::ffi::{CStr, c_int, c_void};
+use std::panic::resume_unwind;
+use std::ptr;
+
+/// The engine looks at the time after this many instructions.
+const TICK_INSTRUCTIONS: c_int = 10_000;
+
+/// A compiled function in the registry of its state.
+#[derive(Clone, Copy, Debug)]
+pub struct Function(c_int);
+
+/// Why a script gave no reply.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The script does not compile, or has raised: the text.
+    Raised(Vec<u8>),
+    /// It raised what a command had answered, which is counted already.
+    Answered(Vec<u8>),
+    /// There was not enough memory within the limit.
+    Memory,
+    /// It ended for the host.
+    Over,
+}
+
+/// One Lua state.
+pub struct Engine {
+    state: *mut lua::lua_State,
+    home: *mut Home,
+}
+
+impl Engine {
+    /// A state with the globals that scripts see. `None` when `bytes_max` is too little for it.
+    pub fn new(bytes_max: usize) -> Option<Self> {
+        let home = Box::into_raw(Box::new(Home { bytes_max, ..Home::default() }));
+        // SAFETY: the allocator gets the home, which is freed after the state.
+        let state = unsafe { lua::lua_newstate(allocate, home.cast()) };
+        let engine = Self { state, home };
+        if state.is_null() {
+            return None;
+        }
+        let built = engine.protected(&mut |stack| {
+            sandbox::build(stack)?;
+            Ok(0)
+        });
+        built.is_ok().then_some(engine)
+    }
+
+    /// Bytes that the state uses.
+    pub fn used_bytes(&self) -> usize {
+        // SAFETY: the home lives as long as the engine, and no script runs while the engine is borrowed here.
+        unsafe { (*self.home).used_bytes }
+    }
+
+    /// Compiles a script.
+    ///
+    /// # Errors
+    /// The message of the compiler, or no memory.
+    pub fn compile(&mut self, text: &[u8]) -> Result<Function, Failure> {
+        let mut reference = 0;
+        self.protected(&mut |stack| {
+            stack.push_bytes(text);
+            if !stack.load(-1, c"@user_script") {
+                return Err(Raise::Top);
+            }
+            // SAFETY: the function is on top, and the call is protected.
+            reference = unsafe { lua::luaL_ref(stack.state(), REGISTRY) };
+            Ok(0)
+        })?;
+        Ok(Function(reference))
+    }
+
+    /// Forgets a function.
+    pub fn forget(&mut self, function: Function) {
+        // SAFETY: removing a reference allocates nothing: it reuses the slot.
+        unsafe { lua::luaL_unref(self.state, REGISTRY, function.0) };
+    }
+
+    /// Runs a script with its keys and arguments, and writes what it returns to the host's reply.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn run<'a>(
+        &mut self,
+        function: Function,
+        keys: &mut dyn ExactSizeIterator<Item = &'a [u8]>,
+        args: &mut dyn ExactSizeIterator<Item = &'a [u8]>,
+        host: &mut dyn Host,
+    ) -> Result<(), Failure> {
+        let host: *mut (dyn Host + '_) = host;
+        // SAFETY: the pointer is used while this call lasts, and removed at its end, also by a panic.
+        let host = unsafe { std::mem::transmute::<*mut (dyn Host + '_), *mut (dyn Host + 'static)>(host) };
+        let running = Running::begin(self, host);
+        let mut lacked_memory = false;
+        let result = self.protected(&mut |stack| {
+            push_strings(stack, keys);
+            sandbox::set_global(stack, "KEYS");
+            push_strings(stack, args);
+            sandbox::set_global(stack, "ARGV");
+            stack.push_native(sandbox::handle_error);
+            stack.raw_get_index(REGISTRY, function.0);
+            // SAFETY: the function is on top of its handler.
+            let status = unsafe { lua::lua_pcall(stack.state(), 0, 1, -2) };
+            match status {
+                lua::LUA_OK => replies::write_value(stack),
+                status => {
+                    lacked_memory = status == lua::LUA_ERRMEM;
+                    return Err(Raise::Top);
+                }
+            }
+            Ok(0)
+        });
+        let (is_over, panic) = running.end();
+        if let Some(payload) = panic {
+            resume_unwind(payload);
+        }
+        match result {
+            _ if is_over => Err(Failure::Over),
+            Err(_) if lacked_memory => Err(Failure::Memory),
+            result => result,
+        }
+    }
+
+    /// Runs native code in a call that Lua protects.
+    fn protected(&self, run: &mut dyn FnMut(&mut Stack) -> Result<i32, Raise>) -> Result<(), Failure> {
+        let mut run = run;
+        // SAFETY: `run_protected` uses the pointer during the call alone. Without memory for the call itself,
+        // `lua_cpcall` fails.
+        let status = unsafe { lua::lua_cpcall(self.state, run_protected, ptr::from_mut(&mut run).cast()) };
+        let result = match status {
+            lua::LUA_OK => Ok(()),
+            lua::LUA_ERRMEM => Err(Failure::Memory),
+            _ => Err(self.failure()),
+        };
+        // SAFETY: nothing is left on the stack of the state between calls.
+        unsafe { lua::lua_settop(self.state, 0) };
+        result
+    }
+
+    /// What the value on top says: it was raised.
+    fn failure(&self) -> Failure {
+        // SAFETY: the state is alive. Looking at the strings of a table allocates nothing but the interned names of
+        // its fields, which `sandbox` keeps.
+        let mut stack = unsafe { Stack::of(self.state) };
+        sandbox::describe(&mut stack)
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // SAFETY: the state was made by `new` and is closed once; its home is freed after it.
+        unsafe {
+            if !self.state.is_null() {
+                lua::lua_close(self.state);
+            }
+            drop(Box::from_raw(self.home));
+        }
+    }
+}
+
+/// The host is set while a script runs.
+struct Running(*mut Home, *mut lua::lua_State);
+
+impl Running {
+    fn begin(engine: &Engine, host: *mut (dyn Host + 'static)) -> Self {
+        // SAFETY: home and state live as long as the engine; no other code of the engine runs.
+        unsafe {
+            (*engine.home).host = Some(host);
+            (*engine.home).is_over = false;
+            (*engine.home).scratch.clear();
+            (*engine.home).json = Settings::default();
+            lua::lua_sethook(engine.state, Some(tick), lua::LUA_MASKCOUNT, TICK_INSTRUCTIONS);
+        }
+        Self(engine.home, engine.state)
+    }
+
+    fn end(self) -> (bool, Option<Box<dyn std::any::Any + Send>>) {
+        // SAFETY: as above.
+        unsafe { ((*self.0).is_over, (*self.0).take_panic()) }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe {
+            (*self.0).host = None;
+            lua::lua_sethook(self.1, None, 0, 0);
+        }
+    }
+}
+
+fn push_strings(stack: &mut Stack, strings: &mut dyn ExactSizeIterator<Item = &[u8]>) {
+    stack.push_table(strings.len(), 0);
+    for (index, bytes) in (1..).zip(strings) {
+        stack.push_bytes(bytes);
+        stack.raw_set_index(-2, index);
+    }
+}
+
+/// What [`Engine::protected`] has Lua call: the only value is the code to run.
+unsafe extern "C-unwind" fn run_protected(state: *mut lua::lua_State) -> c_int {
+    type Run<'r> = &'r mut dyn FnMut(&mut Stack) -> Result<i32, Raise>;
+    // SAFETY: `protected` passes a pointer that is valid during this call.
+    let (run, mut stack) = unsafe { (&mut *lua::lua_touserdata(state, 1).cast::<Run<'_>>(), Stack::of(state)) };
+    match run(&mut stack) {
+        Ok(count) => count,
+        // SAFETY: what is raised is on top.
+        Err(Raise::Top) => unsafe { lua::lua_error(state) },
+        Err(_) => 0,
+    }
+}
+
+/// Called every [`TICK_INSTRUCTIONS`].
+unsafe extern "C-unwind" fn tick(state: *mut lua::lua_State, _: *mut lua::lua_Debug) {
+    // SAFETY: a hook is called with a live state whose home has a host.
+    let stop = unsafe {
+        let home = Stack::of(state).home();
+        match (*home).host {
+            Some(_) if (*home).is_over => Some(c"the script is over"),
+            Some(host) => (*host).tick().err().map(|_| c"the script is over"),
+            None => None,
+        }
+    };
+    if let Some(text) = stop {
+        // From now on nothing of the script runs any more, whatever it catches.
+        // SAFETY: the state is alive, and raising is what a hook may do.
+        unsafe {
+            (*Stack::of(state).home()).is_over = true;
+            lua::lua_sethook(state, Some(tick), lua::LUA_MASKCOUNT, 1);
+            lua::luaL_error(state, text.as_ptr());
+        }
+    }
+}
+
+/// The allocator of a state: the C library's, up to the limit of the home.
+unsafe extern "C" fn allocate(home: *mut c_void, block: *mut c_void, old: usize, new: usize) -> *mut c_void {
+    // SAFETY: Lua passes the home it was made with, and blocks that this function gave with their lengths.
+    unsafe {
+        let home = home.cast::<Home>();
+        let old = if block.is_null() { 0 } else { old };
+        let used = (*home).used_bytes - old;
+        if new == 0 {
+            (*home).used_bytes = used;
+            libc::free(block);
+            return ptr::null_mut();
+        }
+        // Shrinking never fails, as Lua expects.
+        if new > old && used.saturating_add(new) > (*home).bytes_max {
+            return ptr::null_mut();
+        }
+        let block = libc::realloc(block, new);
+        if !block.is_null() {
+            (*home).used_bytes = used + new;
+        }
+        block
+    }
+}
+
+/// Opens a library of Lua: its functions become globals.
+pub fn open(stack: &mut Stack, name: &CStr, library: Library) {
+    let open = match library {
+        Library::Base => lua::luaopen_base,
+        Library::Table => lua::luaopen_table,
+        Library::String => lua::luaopen_string,
+        Library::Math => lua::luaopen_math,
+    };
+    // SAFETY: in a protected call, as the library is opened once for a new state.
+    unsafe {
+        lua::lua_pushcclosure(stack.state(), open, 0);
+        lua::lua_pushstring_(stack.state(), name.as_ptr());
+    }
+    stack.call(1, 0);
+}
+
+/// A library of Lua.
+#[derive(Clone, Copy)]
+pub enum Library {
+    /// The basic functions, and coroutines.
+    Base,
+    /// `table`.
+    Table,
+    /// `string`.
+    String,
+    /// `math`.
+    Math,
+}
+
+/// Pushes the table of globals.
+pub fn push_globals(stack: &Stack) {
+    stack.push_value(lua::LUA_GLOBALSINDEX);
+}
+
+/// Replaces the table of globals by the one on top, for what is compiled from now on.
+pub fn set_globals(stack: &mut Stack) {
+    stack.replace(lua::LUA_GLOBALSINDEX);
+}
+
+/// Sets the functions of a list as fields of the table on top.
+pub fn register(stack: &mut Stack, functions: &[(&str, Native)]) {
+    for (name, function) in functions {
+        stack.push_native(*function);
+        stack.raw_set_field(-2, name);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! What belongs to one Lua state: its memory, the script that runs, and what native functions share.
+
+use crate::lua::Host;
+use proto::Span;
+use std::any::Any;
+
+/// The data of a state's allocator, through which native functions find it.
+#[derive(Default)]
+pub struct Home {
+    /// Bytes the state has allocated.
+    pub used_bytes: usize,
+    /// It gets no more than this.
+    pub bytes_max: usize,
+    /// What native functions build.
+    pub scratch: Vec<u8>,
+    /// The arguments of a call.
+    pub spans: Vec<Span>,
+    /// The script that runs; set by [`Engine::run`](crate::lua::Engine) alone, for as long as that lasts.
+    pub(super) host: Option<*mut (dyn Host + 'static)>,
+    /// The script is over, whatever it does: it runs again, or a bug has ended it.
+    pub is_over: bool,
+    pub(super) panic: Option<Box<dyn Any + Send>>,
+    /// The state of `math.random`.
+    pub random: u64,
+    /// The settings of `cjson`.
+    pub json: super::cjson::Settings,
+}
+
+impl Home {
+    /// Keeps what a native function has panicked with.
+    pub(super) fn panicked(&mut self, payload: Box<dyn Any + Send>) {
+        self.is_over = true;
+        self.panic.get_or_insert(payload);
+    }
+
+    /// What a native function has panicked with.
+    pub(super) fn take_panic(&mut self) -> Option<Box<dyn Any + Send>> {
+        self.panic.take()
+    }
+}

@@ -1,0 +1,322 @@
+//! EVAL and its relatives, and SCRIPT.
+
+use crate::cache::{self, Script, Scripts};
+use crate::run;
+use crate::running::Unkillable;
+use command::spec::{Argument, Docs};
+use command::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run, Stop};
+use std::sync::Arc;
+
+/// The rows of scripts.
+pub const FAMILIES: &[&[&CommandSpec]] = &[&[&EVAL, &EVAL_RO, &EVALSHA, &EVALSHA_RO, &SCRIPT]];
+
+const NO_SCRIPT: Stop = Stop::error("NOSCRIPT No matching script.");
+
+/// Documentation that all rows of this family share.
+const fn docs(summary: &'static str, since: &'static str, complexity: &'static str) -> Docs {
+    Docs { summary, since, group: "scripting", complexity, ..Docs::NONE }
+}
+
+const RUNS: Flags = Flags::NOSCRIPT
+    .union(Flags::STALE)
+    .union(Flags::SKIP_MONITOR)
+    .union(Flags::NO_MANDATORY_KEYS)
+    .union(Flags::MOVABLEKEYS);
+const CHANGES: Flags = RUNS.union(Flags::MAY_REPLICATE);
+const READS: Flags = RUNS.union(Flags::READONLY);
+
+const CHANGED_KEYS: KeySpec =
+    KeySpec::counted(2, 0, 1, 1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE));
+const READ_KEYS: KeySpec = KeySpec::counted(2, 0, 1, 1, KeyFlags::RO.union(KeyFlags::ACCESS));
+
+const OF_TEXT: &[Argument] = &[
+    Argument::string("script"),
+    Argument::integer("numkeys"),
+    Argument::key("key", 0).optional().repeated(),
+    Argument::string("arg").optional().repeated(),
+];
+
+const OF_DIGEST: &[Argument] = &[
+    Argument::string("sha1"),
+    Argument::integer("numkeys"),
+    Argument::key("key", 0).optional().repeated(),
+    Argument::string("arg").optional().repeated(),
+];
+
+static EVAL: CommandSpec = CommandSpec {
+    name: "eval",
+    arity: -3,
+    flags: CHANGES,
+    categories: Categories::SCRIPTING,
+    keys: &[CHANGED_KEYS.noting("The script decides what it does with a key; clients may assume that it changes it.")],
+    locks: Locks::All,
+    docs: &Docs { arguments: OF_TEXT, ..docs("Runs a Lua script.", "2.6.0", "Depends on the script.") },
+    run: Run::Call(|ctx| eval(ctx, false)),
+};
+
+static EVAL_RO: CommandSpec = CommandSpec {
+    name: "eval_ro",
+    arity: -3,
+    flags: READS,
+    categories: Categories::SCRIPTING,
+    keys: &[READ_KEYS.noting("The script decides what it does with a key; clients may assume that it reads it.")],
+    locks: Locks::All,
+    docs: &Docs { arguments: OF_TEXT, ..docs("Runs a Lua script that reads only.", "7.0.0", "Depends on the script.") },
+    run: Run::Call(|ctx| eval(ctx, true)),
+};
+
+static EVALSHA: CommandSpec = CommandSpec {
+    name: "evalsha",
+    arity: -3,
+    flags: CHANGES,
+    categories: Categories::SCRIPTING,
+    keys: &[CHANGED_KEYS],
+    locks: Locks::All,
+    docs: &Docs { arguments: OF_DIGEST, ..docs("Runs a cached Lua script.", "2.6.0", "Depends on the script.") },
+    run: Run::Call(|ctx| eval_digest(ctx, false)),
+};
+
+static EVALSHA_RO: CommandSpec = CommandSpec {
+    name: "evalsha_ro",
+    arity: -3,
+    flags: READS,
+    categories: Categories::SCRIPTING,
+    keys: &[READ_KEYS],
+    locks: Locks::All,
+    docs: &Docs {
+        arguments: OF_DIGEST,
+        ..docs("Runs a cached Lua script that reads only.", "7.0.0", "Depends on the script.")
+    },
+    run: Run::Call(|ctx| eval_digest(ctx, true)),
+};
+
+static SCRIPT: CommandSpec = CommandSpec {
+    name: "script",
+    arity: -2,
+    flags: Flags::empty(),
+    categories: Categories::empty(),
+    keys: &[],
+    locks: Locks::None,
+    docs: &docs("Holds the commands about the cache of scripts.", "2.6.0", "Depends on subcommand."),
+    run: Run::Container(&[
+        &SCRIPT_DEBUG,
+        &SCRIPT_EXISTS,
+        &SCRIPT_FLUSH,
+        &SCRIPT_HELP,
+        &SCRIPT_KILL,
+        &SCRIPT_LOAD,
+        &SCRIPT_SHOW,
+    ]),
+};
+
+static SCRIPT_DEBUG: CommandSpec = CommandSpec {
+    name: "debug",
+    arity: -3,
+    flags: Flags::NOSCRIPT,
+    categories: Categories::SCRIPTING,
+    keys: &[],
+    locks: Locks::None,
+    docs: &Docs {
+        arguments: &[
+            Argument::one_of(
+                "mode",
+                &[Argument::word("yes", "YES"), Argument::word("sync", "SYNC"), Argument::word("no", "NO")],
+            ),
+            Argument::string("engine").since("9.1.0").optional(),
+        ],
+        ..docs("Switches the debugger of scripts, which this server does not have.", "3.2.0", "O(1)")
+    },
+    run: Run::Call(|ctx| match ctx.is_word(2, "no") {
+        true => {
+            ctx.reply.ok();
+            Ok(())
+        }
+        false => {
+            Err(Stop::error("ERR scripts cannot be debugged on this server; use redis.log or a reply to look inside"))
+        }
+    }),
+};
+
+static SCRIPT_EXISTS: CommandSpec = CommandSpec {
+    name: "exists",
+    arity: -3,
+    flags: Flags::NOSCRIPT.union(Flags::STALE),
+    categories: Categories::SCRIPTING,
+    keys: &[],
+    locks: Locks::None,
+    docs: &Docs {
+        tips: &["request_policy:all_shards", "response_policy:agg_logical_and"],
+        arguments: &[Argument::string("sha1").repeated()],
+        ..docs("Tells which scripts are cached.", "2.6.0", "O(N) with N being the number of scripts to check.")
+    },
+    run: Run::Call(|ctx| {
+        ctx.reply.array(ctx.args.len().saturating_sub(2));
+        for sha in ctx.args.from(2) {
+            let exists = ctx.host.part::<Arc<Scripts>>().find(sha).is_some();
+            ctx.reply.integer(i64::from(exists));
+        }
+        Ok(())
+    }),
+};
+
+static SCRIPT_FLUSH: CommandSpec = CommandSpec {
+    name: "flush",
+    arity: -2,
+    flags: Flags::NOSCRIPT.union(Flags::STALE),
+    categories: Categories::SCRIPTING,
+    keys: &[],
+    locks: Locks::None,
+    docs: &Docs {
+        history: &[("6.2.0", "Takes `ASYNC` and `SYNC`.")],
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        arguments: &[Argument::one_of(
+            "flush-type",
+            &[Argument::word("async", "ASYNC"), Argument::word("sync", "SYNC")],
+        )
+        .since("6.2.0")
+        .optional()],
+        ..docs("Empties the cache of scripts.", "2.6.0", "O(N) with N being the number of scripts in cache")
+    },
+    run: Run::Call(|ctx| {
+        let is_known =
+            ctx.args.len() == 2 || ctx.args.len() == 3 && (ctx.is_word(2, "async") || ctx.is_word(2, "sync"));
+        if !is_known {
+            return Err(Stop::error("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
+        }
+        ctx.host.part::<Arc<Scripts>>().flush();
+        ctx.reply.ok();
+        Ok(())
+    }),
+};
+
+static SCRIPT_HELP: CommandSpec = CommandSpec {
+    name: "help",
+    arity: 2,
+    flags: Flags::LOADING.union(Flags::STALE),
+    categories: Categories::SCRIPTING,
+    keys: &[],
+    locks: Locks::None,
+    docs: &docs("Lists the subcommands.", "5.0.0", "O(1)"),
+    run: Run::Call(|ctx| {
+        ctx.reply.array(HELP.len());
+        HELP.iter().for_each(|line| ctx.reply.simple(line));
+        Ok(())
+    }),
+};
+
+const HELP: [&str; 15] = [
+    "SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+    "DEBUG (YES|SYNC|NO)",
+    "    Refused unless it is NO: there is no debugger.",
+    "EXISTS <sha1> [<sha1> ...]",
+    "    Tell which scripts are cached.",
+    "FLUSH [ASYNC|SYNC]",
+    "    Empty the cache of scripts.",
+    "KILL",
+    "    End the running script, if it has changed nothing.",
+    "LOAD <script>",
+    "    Cache a script without running it.",
+    "SHOW <sha1>",
+    "    Give the text of a cached script.",
+    "HELP",
+    "    Print this help.",
+];
+
+static SCRIPT_KILL: CommandSpec = CommandSpec {
+    name: "kill",
+    arity: 2,
+    flags: Flags::NOSCRIPT.union(Flags::ALLOW_BUSY),
+    categories: Categories::SCRIPTING,
+    keys: &[],
+    locks: Locks::None,
+    docs: &Docs {
+        tips: &["request_policy:all_shards", "response_policy:one_succeeded"],
+        ..docs("Ends the running script.", "2.6.0", "O(1)")
+    },
+    run: Run::Call(|ctx| match ctx.host.part::<Arc<Scripts>>().running.kill() {
+        Ok(()) => {
+            ctx.reply.ok();
+            Ok(())
+        }
+        Err(Unkillable::NotBusy) => Err(Stop::error("NOTBUSY No scripts in execution right now.")),
+        Err(Unkillable::HasWritten) => Err(Stop::error(
+            "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the \
+             script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.",
+        )),
+    }),
+};
+
+static SCRIPT_LOAD: CommandSpec = CommandSpec {
+    name: "load",
+    arity: 3,
+    flags: Flags::NOSCRIPT.union(Flags::STALE),
+    categories: Categories::SCRIPTING,
+    keys: &[],
+    locks: Locks::None,
+    docs: &Docs {
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        arguments: &[Argument::string("script")],
+        ..docs("Caches a script.", "2.6.0", "O(N) with N being the length in bytes of the script body.")
+    },
+    run: Run::Call(|ctx| {
+        let script = known(ctx, false)?;
+        ctx.reply.bulk(&script.sha);
+        Ok(())
+    }),
+};
+
+static SCRIPT_SHOW: CommandSpec = CommandSpec {
+    name: "show",
+    arity: 3,
+    flags: Flags::NOSCRIPT.union(Flags::STALE),
+    categories: Categories::SCRIPTING,
+    keys: &[],
+    locks: Locks::None,
+    docs: &Docs {
+        arguments: &[Argument::string("sha1")],
+        ..docs("Gives the text of a cached script.", "8.0.0", "O(1).")
+    },
+    run: Run::Call(|ctx| {
+        let script = ctx.host.part::<Arc<Scripts>>().find(&ctx.args[2]).ok_or(NO_SCRIPT)?;
+        ctx.reply.bulk(&script.text);
+        Ok(())
+    }),
+};
+
+/// The script whose text a request brings, compiled and cached.
+fn known(ctx: &Ctx<'_>, is_evaluated: bool) -> Result<Arc<Script>, Stop> {
+    let text = &ctx.args[if is_evaluated { 1 } else { 2 }];
+    let scripts = ctx.host.part::<Arc<Scripts>>();
+    if let Some(script) = scripts.find(&cache::sha1_hex(text)) {
+        scripts.add(script.clone(), is_evaluated);
+        return Ok(script);
+    }
+    let script = Arc::new(cache::script(text)?);
+    run::check(ctx, &script)?;
+    scripts.add(script.clone(), is_evaluated);
+    Ok(script)
+}
+
+/// The number of keys that a request says it has.
+fn key_count(ctx: &Ctx<'_>) -> Result<usize, Stop> {
+    let count = ctx.integer(2)?;
+    if count > i64::try_from(ctx.args.len()).unwrap_or(i64::MAX).saturating_sub(3) {
+        return Err(Stop::error("ERR Number of keys can't be greater than number of args"));
+    }
+    usize::try_from(count).map_err(|_| Stop::error("ERR Number of keys can't be negative"))
+}
+
+fn eval(ctx: &mut Ctx<'_>, is_read_only: bool) -> Result<(), Stop> {
+    let key_count = key_count(ctx)?;
+    let script = known(ctx, true)?;
+    run::run(ctx, &script, key_count, is_read_only)
+}
+
+fn eval_digest(ctx: &mut Ctx<'_>, is_read_only: bool) -> Result<(), Stop> {
+    if ctx.args[1].len() != 40 {
+        return Err(NO_SCRIPT);
+    }
+    let key_count = key_count(ctx)?;
+    let script = ctx.host.part::<Arc<Scripts>>().find(&ctx.args[1]).ok_or(NO_SCRIPT)?;
+    run::run(ctx, &script, key_count, is_read_only)
+}

@@ -1,0 +1,322 @@
+//! Runs a script: its commands, its locks, its end.
+//!
+//! R1. A command that lacks a row before the first change ends the script, which has changed nothing: it runs again
+//!     when the row has come.
+//! R2. What a script has changed before it raised stays, as in Valkey: it is in the record of the commit.
+//! R3. A script leaves the session as it was: its database is its own.
+
+use crate::cache::{Script, Scripts, Sha};
+use crate::lua::{Called, Engine, Failure, Function, Host};
+use crate::running::BUSY_AFTER;
+use command::call::{Done, Observer, call};
+use command::table::Row;
+use command::{Args, CommandTable, Ctx, Flags, Run as Runs, Stop};
+use engine::WriteClass;
+use proto::{Protocol, ReplyBuffer};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The memory of a worker's Lua state.
+pub const STATE_BYTES_MAX: usize = 128 << 20;
+
+/// A state that uses more than this after a script is given up, with what scripts have left in it.
+const STATE_BYTES_KEPT: usize = 32 << 20;
+
+/// More compiled scripts than this are not kept by a worker.
+const COMPILED_MAX: usize = 4096;
+
+thread_local! {
+    /// The state of this worker, made at its first script.
+    static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
+}
+
+/// A worker's Lua state, and what it has compiled.
+struct Worker {
+    scripts: Arc<Scripts>,
+    generation: u64,
+    engine: Engine,
+    compiled: HashMap<Sha, Function>,
+    /// The answers of commands.
+    answer: ReplyBuffer,
+    /// The same where they are in pieces.
+    gathered: Vec<u8>,
+    /// The size of the state, as the figures have it.
+    counted_bytes: usize,
+}
+
+impl Worker {
+    fn new(scripts: &Arc<Scripts>) -> Option<Self> {
+        Some(Self {
+            scripts: scripts.clone(),
+            generation: scripts.generation(),
+            engine: Engine::new(STATE_BYTES_MAX)?,
+            compiled: HashMap::new(),
+            answer: ReplyBuffer::new(Protocol::Resp2),
+            gathered: Vec::new(),
+            counted_bytes: 0,
+        })
+    }
+
+    /// Whether it is of this server, and has compiled nothing that was forgotten.
+    fn is_of(&self, scripts: &Arc<Scripts>) -> bool {
+        Arc::ptr_eq(&self.scripts, scripts) && self.generation == scripts.generation()
+    }
+
+    fn compile(&mut self, script: &Script) -> Result<Function, Failure> {
+        if let Some(function) = self.compiled.get(&script.sha) {
+            return Ok(*function);
+        }
+        if self.compiled.len() >= COMPILED_MAX {
+            self.compiled.drain().for_each(|(_, function)| self.engine.forget(function));
+        }
+        let function = self.engine.compile(script.code())?;
+        self.compiled.insert(script.sha, function);
+        Ok(function)
+    }
+
+    fn count_bytes(&mut self) {
+        let bytes = self.engine.used_bytes();
+        self.scripts.state_changed(std::mem::replace(&mut self.counted_bytes, bytes), bytes);
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.scripts.state_changed(self.counted_bytes, 0);
+    }
+}
+
+/// Uses the state of this worker. It is taken out meanwhile, so that a panic leaves none.
+fn with_worker<R>(ctx_scripts: &Arc<Scripts>, body: impl FnOnce(&mut Worker) -> R) -> Result<R, Stop> {
+    let kept = WORKER.with_borrow_mut(Option::take).filter(|worker| worker.is_of(ctx_scripts));
+    let mut worker = kept.or_else(|| Worker::new(ctx_scripts)).ok_or(NO_MEMORY)?;
+    let result = body(&mut worker);
+    worker.count_bytes();
+    if worker.counted_bytes <= STATE_BYTES_KEPT {
+        WORKER.set(Some(worker));
+    }
+    Ok(result)
+}
+
+const NO_MEMORY: Stop =
+    Stop::error("ERR the script needs more than the 128 MB of memory that scripts of a worker have");
+
+fn compile_error(failure: Failure) -> Stop {
+    match failure {
+        Failure::Raised(text) | Failure::Answered(text) => {
+            Stop::error_with([&b"ERR Error compiling script (new function): "[..], &text].concat())
+        }
+        Failure::Memory | Failure::Over => NO_MEMORY,
+    }
+}
+
+/// Compiles a script that is new.
+///
+/// # Errors
+/// It does not compile.
+pub fn check(ctx: &Ctx<'_>, script: &Arc<Script>) -> Result<(), Stop> {
+    let compiled = with_worker(ctx.host.part::<Arc<Scripts>>(), |worker| worker.compile(script).map(|_| ()))?;
+    compiled.map_err(compile_error)
+}
+
+/// Runs a script with the first arguments from the fourth on as its keys.
+///
+/// # Errors
+/// What it has raised; or [`Stop::Fetch`], and it has changed nothing.
+pub fn run(ctx: &mut Ctx<'_>, script: &Arc<Script>, key_count: usize, is_read_only: bool) -> Result<(), Stop> {
+    if script.flags.is_declared && !script.flags.no_writes && is_read_only {
+        return Err(Stop::error("ERR Can not execute a script with write flag using *_ro command."));
+    }
+    let scripts = ctx.host.part::<Arc<Scripts>>().clone();
+    with_worker(&scripts, |worker| {
+        let function = worker.compile(script).map_err(compile_error)?;
+        let (mut keys, mut args) = (ctx.args.from(3).take(key_count), ctx.args.from(3 + key_count));
+        let Worker { engine, answer, gathered, .. } = worker;
+        answer.set_protocol(Protocol::Resp2);
+        let mark = ctx.reply.mark();
+        let (db, running) = (ctx.session.db, ctx.session.running);
+        // Commands that would wait or go on later do neither, as in a transaction.
+        ctx.session.running.get_or_insert(0);
+        scripts.running.begin();
+        let mut running_script = Running {
+            scripts: &scripts,
+            since: Instant::now(),
+            end: None,
+            is_read_only: is_read_only || script.flags.is_declared && script.flags.no_writes,
+            has_written: false,
+            lacks_rows: false,
+            table: ctx.host.part::<Arc<CommandTable>>(),
+            observer: ctx.host.find::<Arc<dyn Observer>>(),
+            ctx: &mut *ctx,
+            answer,
+            gathered,
+        };
+        let result = engine.run(function, &mut keys, &mut args, &mut running_script);
+        let (lacks_rows, end) = (running_script.lacks_rows, running_script.end);
+        scripts.running.end();
+        ctx.session.running = running;
+        ctx.session.db = db;
+        ctx.ks.select(db);
+        match result {
+            Ok(()) => Ok(()),
+            Err(Failure::Over) if lacks_rows => Err(Stop::Fetch),
+            Err(Failure::Over) => Err(Stop::error(end.unwrap_or(KILLED))),
+            Err(Failure::Memory) => Err(NO_MEMORY),
+            Err(Failure::Raised(text)) => Err(Stop::error_with(text)),
+            Err(Failure::Answered(text)) => {
+                ctx.reply.rewind(mark);
+                ctx.reply.error(&text);
+                Ok(())
+            }
+        }
+    })?
+}
+
+/// What a script answers that was ended.
+const KILLED: &str = "ERR Script killed by user with SCRIPT KILL.";
+/// The same on a server whose one worker cannot read SCRIPT KILL meanwhile.
+const TOO_LONG: &str = "ERR the script ran for 5000 milliseconds and was ended: the one worker of this server could \
+                        not run SCRIPT KILL meanwhile; set workers to 2 or more";
+
+/// A script that runs.
+struct Running<'r, 'c> {
+    scripts: &'r Scripts,
+    since: Instant,
+    /// Why it was ended.
+    end: Option<&'static str>,
+    ctx: &'r mut Ctx<'c>,
+    table: &'r CommandTable,
+    observer: Option<&'r Arc<dyn Observer>>,
+    answer: &'r mut ReplyBuffer,
+    gathered: &'r mut Vec<u8>,
+    is_read_only: bool,
+    /// A command that may change entries has run.
+    has_written: bool,
+    lacks_rows: bool,
+}
+
+impl Running<'_, '_> {
+    /// Why a command may not run.
+    fn refusal(&self, row: &Row) -> Option<&'static str> {
+        let flags = row.spec.flags;
+        if flags.contains(Flags::NOSCRIPT) {
+            return Some("ERR This Valkey command is not allowed from script");
+        }
+        if self.is_read_only && flags.intersects(Flags::WRITE | Flags::MAY_REPLICATE) {
+            return Some("ERR Write commands are not allowed from read-only scripts.");
+        }
+        None
+    }
+
+    fn refuse(&mut self, row: Option<&Row>, text: &[u8]) -> Called {
+        self.ctx.stats.count_refusal(row.map(|row| row.index.into()), text);
+        self.answer.error(text);
+        Called::Answered
+    }
+
+    fn run(&mut self, row: &Row, args: Args<'_>) -> Called {
+        // INFO among them is to see what those before it have found.
+        let (hits, misses) = self.ctx.ks.take_read_counts();
+        self.ctx.stats.keyspace_hits.add(hits);
+        self.ctx.stats.keyspace_misses.add(misses);
+        let mut inner = Ctx {
+            spec: row.spec,
+            args,
+            reply: self.answer,
+            ks: &mut *self.ctx.ks,
+            session: &mut *self.ctx.session,
+            host: self.ctx.host,
+            stats: self.ctx.stats,
+            hashed: None,
+        };
+        let started = inner.stats.now();
+        if call(&mut inner, row).is_err() {
+            self.lacks_rows = true;
+            return Called::Over;
+        }
+        let duration = inner.stats.now().saturating_sub(started);
+        if let Some(stats) = inner.stats.command(row.index.into()) {
+            stats.record(duration);
+        }
+        if let Some(observer) = self.observer {
+            let (request_bytes, reply_bytes) = (inner.args.total_bytes(), inner.reply.len());
+            Done::show(&inner, duration, request_bytes, reply_bytes, |done| observer.done(done));
+        }
+        if row.writes != WriteClass::Nothing && !std::mem::replace(&mut self.has_written, true) {
+            self.scripts.running.wrote();
+        }
+        Called::Answered
+    }
+}
+
+impl Host for Running<'_, '_> {
+    fn call(&mut self, args: Args<'_>) -> Called {
+        let len = self.answer.len();
+        self.answer.advance(len);
+        let Some(row) = self.table.lookup(&args) else {
+            let named = self.table.named(&args);
+            return match (named, self.table.find(&args[0]), self.table.resolve(&args)) {
+                (None, Some(_), Err(Stop::Error(text))) => self.refuse(None, text.as_bytes()),
+                (None, ..) => self.refuse(None, b"ERR Unknown command called from script"),
+                (named, ..) => self.refuse(named.as_ref(), b"ERR Wrong number of args calling command from script"),
+            };
+        };
+        match self.refusal(&row) {
+            Some(text) => self.refuse(Some(&row), text.as_bytes()),
+            None => self.run(&row, args),
+        }
+    }
+
+    fn answer(&mut self) -> &[u8] {
+        if self.answer.as_contiguous().is_none() {
+            self.gathered.clear();
+            self.answer.io_slices().for_each(|slice| self.gathered.extend_from_slice(&slice));
+            return self.gathered;
+        }
+        self.answer.as_contiguous().unwrap_or_default()
+    }
+
+    fn set_protocol(&mut self, protocol: Protocol) {
+        self.answer.set_protocol(protocol);
+    }
+
+    fn protocol(&self) -> Protocol {
+        self.answer.protocol()
+    }
+
+    fn reply(&mut self) -> &mut ReplyBuffer {
+        self.ctx.reply
+    }
+
+    fn may_run(&mut self, args: Args<'_>) -> Option<bool> {
+        let row = self.table.named(&args)?;
+        // The one user there is may run everything.
+        matches!(row.spec.run, Runs::Call(_) | Runs::Read(_) | Runs::Container(_)).then_some(true)
+    }
+
+    fn log(&mut self, level: u8, text: &[u8]) {
+        let text = text.escape_ascii();
+        match level {
+            0 => tracing::debug!("{text}"),
+            1 => tracing::trace!("{text}"),
+            2 => tracing::info!("{text}"),
+            _ => tracing::warn!("{text}"),
+        }
+    }
+
+    fn tick(&mut self) -> Result<(), &'static str> {
+        let is_late = self.since.elapsed() >= BUSY_AFTER;
+        if is_late {
+            self.scripts.running.is_late();
+        }
+        // What has written goes on: half of its changes must not be the end.
+        self.end = match (self.has_written, self.scripts.running.is_killed()) {
+            (false, true) => Some(KILLED),
+            (false, false) if is_late && self.scripts.is_alone() => Some(TOO_LONG),
+            _ => None,
+        };
+        self.end.map_or(Ok(()), Err)
+    }
+}
