@@ -109,6 +109,18 @@ pub trait Keyspace {
         true
     }
 
+    /// Reads the rows that the last [`Fetch`] was about, while the locks are held: for a command that cannot run again from its
+    /// start, because an earlier command of its script or transaction has made a change. Waits for the device.
+    ///
+    /// # Errors
+    /// When a row cannot be read.
+    fn load_lacking(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    /// A further command of a script begins: it may lack rows although an earlier one has made changes.
+    fn next_command(&mut self) {}
+
     /// Applies the effect and adds it to the record of this command. Cannot fail: check first.
     fn apply(&mut self, effect: &Effect<'_>);
 

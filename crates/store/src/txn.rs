@@ -717,6 +717,16 @@ impl Keyspace for Txn<'_> {
         Arc::clone(&self.store.packed)
     }
 
+    #[cold]
+    fn load_lacking(&mut self) -> std::io::Result<()> {
+        let wants = std::mem::take(&mut self.scratch.wants);
+        self.held.load(&wants)
+    }
+
+    fn next_command(&mut self) {
+        tell_time(&mut self.held, self.now);
+    }
+
     fn may_fetch(&self) -> bool {
         match &self.held {
             HeldShards::None => false,

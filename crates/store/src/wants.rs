@@ -74,6 +74,34 @@ impl Scratch {
     }
 }
 
+impl HeldShards<'_> {
+    /// Reads rows while the shards are locked, and waits for the device. All of them are in memory together; nothing takes
+    /// memory from them before the locks are opened.
+    #[cold]
+    pub(crate) fn load(&mut self, wants: &[Want]) -> io::Result<()> {
+        let (mut row, mut result) = (Vec::new(), Ok(()));
+        for want in wants {
+            let engine = &mut self.get(want.shard).engine;
+            let Wanted { ticket, rows } = engine.want(&want.key());
+            let Some(rows) = rows else { continue };
+            row.clear();
+            match rows.get(&want.key, &mut row) {
+                Ok(is_there) => {
+                    engine.install(&want.key(), ticket, is_there.then_some(&row));
+                }
+                Err(error) => {
+                    engine.withdraw(&want.key(), ticket);
+                    result = Err(error);
+                }
+            }
+        }
+        for want in wants {
+            self.get(want.shard).engine.release(&want.key());
+        }
+        result
+    }
+}
+
 impl Store {
     /// Puts a row that was read into memory; `None` when there is none. A ticket that is void changes nothing. Over the memory
     /// budget others leave the shard for it.
