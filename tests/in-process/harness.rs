@@ -193,25 +193,31 @@ impl TestServer {
         shard_count: usize,
         more: impl FnOnce(Host) -> Host,
     ) -> Self {
-        Self::with(engine, shard_count, &[command::redis::FAMILIES, admin::FAMILIES].concat(), |host, shared| {
-            let settings = Settings::default();
-            let figures = Figures::new(vec![Arc::new(WorkerFigures::new(shared.stats.clone()))]);
-            let host = host
-                .with(About::new(&mut SeededEntropy::new(1).rng(), START_MS, None))
-                .with(shared.table.clone())
-                .with(Arc::new(figures))
-                .with(shared.latency.clone())
-                .with(shared.log.clone())
-                .with(Arc::new(Explanations::default()))
-                .with::<Arc<dyn Observer>>(shared.log.clone())
-                .with(shared.store.clone())
-                .with(Clients::new(&shared.table))
-                .with(Login::default())
-                .with(ShutdownRequest::default())
-                .with(Configuration::new(settings.clone(), Box::new(NothingToApply)));
-            admin::follow(&host, &settings);
-            more(host)
-        })
+        Self::with(
+            engine,
+            shard_count,
+            &[command::redis::FAMILIES, script::FAMILIES, admin::FAMILIES].concat(),
+            |host, shared| {
+                let settings = Settings::default();
+                let figures = Figures::new(vec![Arc::new(WorkerFigures::new(shared.stats.clone()))]);
+                let host = host
+                    .with(About::new(&mut SeededEntropy::new(1).rng(), START_MS, None))
+                    .with(shared.table.clone())
+                    .with(Arc::new(figures))
+                    .with(shared.latency.clone())
+                    .with(shared.log.clone())
+                    .with(Arc::new(Explanations::default()))
+                    .with::<Arc<dyn Observer>>(shared.log.clone())
+                    .with(shared.store.clone())
+                    .with(Clients::new(&shared.table))
+                    .with(Login::default())
+                    .with(Arc::new(script::Scripts::default()))
+                    .with(ShutdownRequest::default())
+                    .with(Configuration::new(settings.clone(), Box::new(NothingToApply)));
+                admin::follow(&host, &settings);
+                more(host)
+            },
+        )
     }
 
     fn with(

@@ -33,6 +33,7 @@ mod recovery;
 mod replay;
 mod reply;
 mod scan;
+mod scripts;
 mod served;
 mod settings;
 mod spine;

@@ -8,7 +8,7 @@
 use crate::cache::{Script, Scripts, Sha};
 use crate::lua::{Called, Engine, Failure, Function, Host};
 use crate::running::BUSY_AFTER;
-use command::call::{Done, Observer, call};
+use command::call::{Done, Observer, call, fail};
 use command::table::Row;
 use command::{Args, CommandTable, Ctx, Flags, Run as Runs, Stop};
 use engine::WriteClass;
@@ -17,6 +17,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
+use store::Store;
 
 /// The memory of a worker's Lua state.
 pub const STATE_BYTES_MAX: usize = 128 << 20;
@@ -147,6 +148,9 @@ pub fn run(ctx: &mut Ctx<'_>, script: &Arc<Script>, key_count: usize, is_read_on
             is_read_only: is_read_only || script.flags.is_declared && script.flags.no_writes,
             has_written: false,
             lacks_rows: false,
+            is_in_transaction: running.is_some(),
+            may_fetch: ctx.ks.may_fetch(),
+            is_out_of_memory: ctx.host.find::<Arc<Store>>().is_some_and(|store| store.is_over_budget()),
             table: ctx.host.part::<Arc<CommandTable>>(),
             observer: ctx.host.find::<Arc<dyn Observer>>(),
             ctx: &mut *ctx,
@@ -195,6 +199,12 @@ struct Running<'r, 'c> {
     /// A command that may change entries has run.
     has_written: bool,
     lacks_rows: bool,
+    /// Some rows may not be in memory.
+    may_fetch: bool,
+    /// Commands before it may have changed entries.
+    is_in_transaction: bool,
+    /// Memory was over its budget when the script began.
+    is_out_of_memory: bool,
 }
 
 impl Running<'_, '_> {
@@ -206,6 +216,10 @@ impl Running<'_, '_> {
         }
         if self.is_read_only && flags.intersects(Flags::WRITE | Flags::MAY_REPLICATE) {
             return Some("ERR Write commands are not allowed from read-only scripts.");
+        }
+        // Once it has written, it is not stopped halfway.
+        if self.is_out_of_memory && !self.has_written && flags.contains(Flags::DENYOOM) {
+            return Some("OOM command not allowed when used memory > 'maxmemory'.");
         }
         None
     }
@@ -232,9 +246,20 @@ impl Running<'_, '_> {
             hashed: None,
         };
         let started = inner.stats.now();
-        if call(&mut inner, row).is_err() {
-            self.lacks_rows = true;
-            return Called::Over;
+        if self.may_fetch {
+            inner.ks.next_command();
+        }
+        // Rows are read under the locks once the script cannot run again from its start (R1).
+        while call(&mut inner, row).is_err() {
+            if !self.has_written && !self.is_in_transaction {
+                self.lacks_rows = true;
+                return Called::Over;
+            }
+            if let Err(error) = inner.ks.load_lacking() {
+                let text = format!("IOERR a row of '{}' cannot be read: {error}", row.spec.name);
+                fail(inner.reply, inner.reply.mark(), inner.stats, row, text.as_bytes());
+                return Called::Answered;
+            }
         }
         let duration = inner.stats.now().saturating_sub(started);
         if let Some(stats) = inner.stats.command(row.index.into()) {

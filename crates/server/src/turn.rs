@@ -14,7 +14,7 @@ use command::session::Replies;
 use command::spec::{Answer, Look};
 use command::stats::WorkerStats;
 use command::table::Row;
-use command::{Args, Ctx, Flags, KeyFlags, Locks, Run, Session, Stop};
+use command::{Args, Categories, Ctx, Flags, KeyFlags, Locks, Run, Session, Stop};
 use engine::{Fetch, Key, Keyspace};
 use proto::{ReplyBuffer, ReplyMark};
 use script::Scripts;
@@ -446,7 +446,12 @@ impl<'t> Turn<'t> {
             needs_memory |= queued.row.spec.flags.contains(Flags::DENYOOM);
             bytes += queued.args.held_bytes();
         }
-        if needs_memory { self.has_room_for(scratch, bytes) } else { Ok(true) }
+        // A script runs in any case, and learns which of its commands may not.
+        let is_script = row.spec.categories.contains(Categories::SCRIPTING) && row.writes != WriteClass::Nothing;
+        match needs_memory || is_script {
+            true => Ok(self.has_room_for(scratch, bytes)? || !needs_memory),
+            false => Ok(true),
+        }
     }
 
     /// Whether there is room for so many bytes within the memory budget, or could be made.

@@ -1,0 +1,61 @@
+//! Scripts over engines that fetch rows, and what their records replay.
+
+use crate::harness::{SHARDS, TestServer, fetching, memory, ticketed};
+use engine_mem::MemEngine;
+use store::shard::ShardEngine;
+
+const ENGINES: [fn(MemEngine) -> ShardEngine; 3] = [memory, fetching, ticketed];
+
+/// Reads a key that it has not declared, writes, then reads and writes others.
+const MIXED: &str = "local before = redis.call('GET', 'other') or 'none'
+    redis.call('SET', KEYS[1], before .. ARGV[1])
+    local list = redis.call('RPUSH', 'list', 'a', 'b')
+    local seen = {redis.call('GET', 'third') or 'none', redis.call('LRANGE', 'list', 0, -1)}
+    redis.call('SELECT', 3)
+    redis.call('INCR', 'counter')
+    return {before, list, seen, redis.call('GET', 'counter')}";
+
+/// A row that is lacking before the first change has the script run again; after it, the row is read at once.
+#[test]
+fn scripts_read_rows_before_and_after_their_first_change() {
+    for engine in ENGINES {
+        let mut server = TestServer::complete(engine, SHARDS);
+        let client = server.connect_listed();
+        for key in ["other", "third", "list"] {
+            server.run(client, &["DEL", key]);
+        }
+        assert_eq!(server.run(client, &["SET", "other", "1"]), "+OK\r\n");
+        let seen = "*2\r\n$4\r\nnone\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n";
+        let expected = format!("*4\r\n$1\r\n1\r\n:2\r\n{seen}$1\r\n1\r\n");
+        assert_eq!(server.run(client, &["EVAL", MIXED, "1", "key", "x"]), expected);
+        assert_eq!(server.run(client, &["GET", "key"]), "$2\r\n1x\r\n");
+        assert_eq!(server.run(client, &["EXISTS", "counter"]), ":0\r\n", "the database of a script is its own");
+        server.assert_replica_agrees();
+    }
+}
+
+/// Queued commands before a script have made changes, so that it cannot run again.
+#[test]
+fn scripts_in_a_transaction_read_rows_at_once() {
+    for engine in ENGINES {
+        let mut server = TestServer::complete(engine, SHARDS);
+        let client = server.connect_listed();
+        server.run(client, &["SET", "other", "1"]);
+        server.run(client, &["MULTI"]);
+        server.run(client, &["SET", "first", "1"]);
+        server.run(client, &["EVAL", "return redis.call('GET', 'other') .. redis.call('INCR', 'other')", "0"]);
+        assert_eq!(server.run(client, &["EXEC"]), "*2\r\n+OK\r\n$2\r\n12\r\n");
+        server.assert_replica_agrees();
+    }
+}
+
+/// What a script has changed before it raised is kept, and is in its record.
+#[test]
+fn changes_before_an_error_stay() {
+    let mut server = TestServer::complete(memory, SHARDS);
+    let client = server.connect_listed();
+    let reply = server.run(client, &["EVAL", "redis.call('SET', 'a', 1) error('late')", "0"]);
+    assert_eq!(reply, "-ERR user_script:1: late script: on @user_script:1.\r\n");
+    assert_eq!(server.run(client, &["GET", "a"]), "$1\r\n1\r\n");
+    server.assert_replica_agrees();
+}
