@@ -246,6 +246,63 @@ fn several_items_are_read_at_once() {
     ]);
 }
 
+/// Every key of a type that ARCUS knows comes once, over all calls.
+#[test]
+fn keys_are_scanned() {
+    let mut server = TestServer::complete(memory, 4);
+    let (client, redis) = (server.connect_memcached(), server.connect());
+    for number in 0..300 {
+        let expiration = number % 2 * 100;
+        let request = match number % 3 {
+            0 => format!("set kv:{number} 0 {expiration} 1|x"),
+            1 => format!("sop create set:{number} 0 {expiration} 0"),
+            _ => format!("bop create tree:{number} 0 {expiration} 0"),
+        };
+        server.send(client, wire(&request).as_bytes());
+    }
+    server.run(redis, &["ZADD", "unknown", "1", "a"]);
+    for (options, expected) in [("", 300), (" type B", 100), (" match *:1?", 10), (" type K match set*", 0)] {
+        let (mut cursor, mut found) = ("0".to_owned(), std::collections::BTreeSet::new());
+        loop {
+            let request = wire(&format!("scan key {cursor} count 7{options}"));
+            let reply = String::from_utf8(server.send(client, request.as_bytes())).unwrap();
+            let mut lines = reply.lines();
+            let head: Vec<&str> = lines.next().unwrap().split(' ').collect();
+            let keys: Vec<&str> = lines.take_while(|line| *line != "END").collect();
+            assert_eq!((head[0], head[1]), ("KEYS", &*keys.len().to_string()), "{reply}");
+            found.extend(keys.iter().map(|line| (*line).to_owned()));
+            cursor = head[2].to_owned();
+            if cursor == "0" {
+                break;
+            }
+        }
+        assert_eq!(found.len(), expected, "{options}: {found:?}");
+        let is_right = |line: &String| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let (kind, number) = words[0].split_once(':').unwrap();
+            let left = if number.parse::<u32>().unwrap() % 2 == 0 { "0" } else { "100" };
+            let letter = match kind {
+                "kv" => "K",
+                "set" => "S",
+                _ => "B",
+            };
+            words[1..] == [letter, left]
+        };
+        assert!(found.iter().all(is_right), "{found:?}");
+    }
+    for (request, expected) in [
+        ("scan key", "CLIENT_ERROR bad command line format"),
+        ("scan key x", "CLIENT_ERROR bad cursor value"),
+        ("scan key 99999999999999999999", "CLIENT_ERROR invalid cursor."),
+        ("scan key 0 count 0", "CLIENT_ERROR bad count value"),
+        ("scan key 0 match \\x", "CLIENT_ERROR bad pattern string"),
+        ("scan key 0 type X", "CLIENT_ERROR bad item type"),
+        ("scan other 0", "ERROR"),
+    ] {
+        assert_eq!(server.send(client, wire(request).as_bytes()), wire(expected).as_bytes(), "{request}");
+    }
+}
+
 #[test]
 fn wrong_lines_are_refused() {
     check_everywhere(&[

@@ -9,6 +9,7 @@ mod list;
 mod map;
 mod pipe;
 pub mod rows;
+mod scan;
 mod set;
 mod tree;
 mod tree_many;

@@ -1,6 +1,6 @@
 //! The rows of the collection commands.
 
-use super::{attributes, list, map, pipe, set, tree, tree_many};
+use super::{attributes, list, map, pipe, scan, set, tree, tree_many};
 use crate::rows::{CHANGE, FAST_WRITE, FOR_ANYBODY, GROWING_WRITE, READ, keyed, keyless};
 use command::spec::{Begin, Find, Handler};
 use command::{Categories, CommandSpec, Flags, KeyFlags, KeySpec, Locks, Run};
@@ -81,6 +81,7 @@ pub static COMMANDS: [(Arcus, &CommandSpec); Arcus::ALL.len()] = {
     static BOP_POSITION: CommandSpec = reading("bop_position", TREE, tree::position);
     static BOP_GBP: CommandSpec = reading("bop_gbp", TREE, tree::get_by_position);
     static BOP_PWG: CommandSpec = reading("bop_pwg", TREE, tree::position_with_get);
+    static SCAN_KEY: CommandSpec = of(ANY, keyless("scan_key", Flags::READONLY, Locks::Cursor(2), scan::keys));
     static BOP_MGET: CommandSpec = merging("bop_mget", TREE, tree_many::get_each);
     static BOP_SMGET: CommandSpec = merging("bop_smget", TREE, tree_many::get_merged);
     [
@@ -120,6 +121,7 @@ pub static COMMANDS: [(Arcus, &CommandSpec); Arcus::ALL.len()] = {
         (Arcus::BopPwg, &BOP_PWG),
         (Arcus::BopMget, &BOP_MGET),
         (Arcus::BopSmget, &BOP_SMGET),
+        (Arcus::ScanKey, &SCAN_KEY),
     ]
 };
 

@@ -1,7 +1,7 @@
 //! From bytes to requests.
 
 use super::arcus::grammar::are_keys;
-use super::arcus::{Family, Pipe};
+use super::arcus::{Arcus, Family, Pipe};
 use super::line::{Words, next_word};
 use super::{Command, Refusal, parse_signed, parse_unsigned};
 use crate::request::{Arguments, Span};
@@ -321,6 +321,7 @@ impl Parser {
             b"me" => self.meta(Command::MetaDebug, line, input, &words, limits, out),
             b"mget" if count == 3 => self.get_many(Verb::Get, line, input, &words, out),
             b"mgets" if count == 3 => self.get_many(Verb::Gets, line, input, &words, out),
+            b"scan" if words.bytes(line.bytes, 1) == b"key" => all(Command::Arcus(Arcus::ScanKey), line, &words, out),
             b"version" => all(Command::Version, line, &words, out),
             b"stats" => all(Command::Stats, line, &words, out),
             b"mn" => all(Command::MetaNoop, line, &words, out),

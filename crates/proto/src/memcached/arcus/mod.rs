@@ -96,11 +96,13 @@ pub enum Arcus {
     BopMget,
     /// `bop smget numkeys keys query [mode]`, in the same order.
     BopSmget,
+    /// `scan key cursor [options]`: all words of the line, as they are.
+    ScanKey,
 }
 
 impl Arcus {
     /// All of them, each at its own number.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::PipeBegin,
         Self::PipeEnd,
         Self::GetAttr,
@@ -137,5 +139,6 @@ impl Arcus {
         Self::BopPwg,
         Self::BopMget,
         Self::BopSmget,
+        Self::ScanKey,
     ];
 }
