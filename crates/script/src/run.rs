@@ -140,6 +140,7 @@ pub fn run(ctx: &mut Ctx<'_>, script: &Arc<Script>, key_count: usize, is_read_on
         let (db, running) = (ctx.session.db, ctx.session.running);
         // Commands that would wait or go on later do neither, as in a transaction.
         ctx.session.running.get_or_insert(0);
+        let store = ctx.host.find::<Arc<Store>>();
         scripts.running.begin();
         let mut running_script = Running {
             scripts: &scripts,
@@ -150,7 +151,8 @@ pub fn run(ctx: &mut Ctx<'_>, script: &Arc<Script>, key_count: usize, is_read_on
             lacks_rows: false,
             is_in_transaction: running.is_some(),
             may_fetch: ctx.ks.may_fetch(),
-            is_out_of_memory: ctx.host.find::<Arc<Store>>().is_some_and(|store| store.is_over_budget()),
+            is_out_of_memory: store.is_some_and(|store| store.is_over_budget()),
+            store,
             table: ctx.host.part::<Arc<CommandTable>>(),
             observer: ctx.host.find::<Arc<dyn Observer>>(),
             ctx: &mut *ctx,
@@ -160,6 +162,9 @@ pub fn run(ctx: &mut Ctx<'_>, script: &Arc<Script>, key_count: usize, is_read_on
         let result = engine.run(function, &mut keys, &mut args, &mut running_script);
         let (lacks_rows, end) = (running_script.lacks_rows, running_script.end);
         scripts.running.end();
+        if let Some(store) = store.filter(|store| store.gate.is_busy()) {
+            store.gate.set_busy(false);
+        }
         ctx.session.running = running;
         ctx.session.db = db;
         ctx.ks.select(db);
@@ -187,6 +192,7 @@ const TOO_LONG: &str = "ERR the script ran for 5000 milliseconds and was ended: 
 /// A script that runs.
 struct Running<'r, 'c> {
     scripts: &'r Scripts,
+    store: Option<&'r Arc<Store>>,
     since: Instant,
     /// Why it was ended.
     end: Option<&'static str>,
@@ -333,8 +339,8 @@ impl Host for Running<'_, '_> {
 
     fn tick(&mut self) -> Result<(), &'static str> {
         let is_late = self.since.elapsed() >= BUSY_AFTER;
-        if is_late {
-            self.scripts.running.is_late();
+        if let Some(store) = self.store.filter(|store| is_late && !store.gate.is_busy()) {
+            store.gate.set_busy(true);
         }
         // What has written goes on: half of its changes must not be the end.
         self.end = match (self.has_written, self.scripts.running.is_killed()) {

@@ -13,7 +13,6 @@ pub const BUSY: &str = "BUSY Valkey is busy running a script. You can only call 
 #[derive(Debug, Default)]
 pub struct Running {
     is_running: AtomicBool,
-    is_busy: AtomicBool,
     has_written: AtomicBool,
     is_killed: AtomicBool,
 }
@@ -38,22 +37,11 @@ impl Running {
     /// It has ended.
     pub fn end(&self) {
         self.is_running.store(false, Ordering::Release);
-        self.is_busy.store(false, Ordering::Release);
     }
 
     /// It has run a command that may change entries.
     pub fn wrote(&self) {
         self.has_written.store(true, Ordering::Release);
-    }
-
-    /// It keeps others waiting.
-    pub fn is_late(&self) {
-        self.is_busy.store(true, Ordering::Release);
-    }
-
-    /// Whether it keeps others waiting, so that their requests are refused.
-    pub fn is_busy(&self) -> bool {
-        self.is_busy.load(Ordering::Acquire)
     }
 
     /// Whether it is to end.

@@ -17,8 +17,6 @@ use command::table::Row;
 use command::{Args, Categories, Ctx, Flags, KeyFlags, Locks, Run, Session, Stop};
 use engine::{Fetch, Key, Keyspace};
 use proto::{ReplyBuffer, ReplyMark};
-use script::Scripts;
-use script::running::Running;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -60,8 +58,6 @@ pub struct Turn<'t> {
     pause: Option<&'t Pause>,
     /// Data is being loaded, writes are refused, or a script is busy.
     is_gated: bool,
-    /// A script runs so long that requests of others are refused.
-    is_busy: bool,
     /// How far the log was durable when the batch began.
     durable: Lsn,
     /// A write of this turn waits for memory, so others that need any do not try.
@@ -81,9 +77,7 @@ impl<'t> Turn<'t> {
         now: UnixMs,
     ) -> Self {
         let pause = Some(shared.host.part::<Pause>()).filter(|pause| pause.is_active(now));
-        let scripts = shared.host.find::<Arc<Scripts>>().map(|scripts| &scripts.running);
-        let is_busy = scripts.is_some_and(Running::is_busy);
-        let is_gated = is_busy || !shared.store.gate.is_open();
+        let is_gated = !shared.store.gate.is_open();
         let durable = shared.store.log_of(scratch).map_or(Lsn(0), RecordSink::durable);
         Self {
             worker,
@@ -93,7 +87,6 @@ impl<'t> Turn<'t> {
             now,
             pause,
             is_gated,
-            is_busy,
             durable,
             awaits_memory: Cell::new(false),
             before: stats.now(),
@@ -413,7 +406,7 @@ impl<'t> Turn<'t> {
     #[cold]
     fn refusal(&self, scratch: &mut Scratch, session: &Session, row: &Row) -> Option<String> {
         let store = &self.shared.store;
-        if self.is_busy && !row.spec.flags.contains(Flags::ALLOW_BUSY) {
+        if self.is_gated && store.gate.is_busy() && !row.spec.flags.contains(Flags::ALLOW_BUSY) {
             return Some(script::running::BUSY.to_owned());
         }
         if self.is_gated && store.gate.is_loading() {

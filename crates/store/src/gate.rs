@@ -10,6 +10,7 @@ const LOADING: u8 = 1 << 0;
 const WRITES_REFUSED: u8 = 1 << 1;
 /// Not a reason to stop a command: whoever loads looks at it.
 const CANCELLED: u8 = 1 << 2;
+const BUSY: u8 = 1 << 3;
 
 /// The gate of a store. Open at first.
 #[derive(Default)]
@@ -36,7 +37,7 @@ impl Gate {
     /// Whether anything is to be asked of the other methods.
     #[inline]
     pub fn is_open(&self) -> bool {
-        self.bits.load(Ordering::Acquire) & (LOADING | WRITES_REFUSED) == 0
+        self.bits.load(Ordering::Acquire) & (LOADING | WRITES_REFUSED | BUSY) == 0
     }
 
     /// Whether data is being loaded: no entry may be read or changed by commands, nothing expires and nothing is evicted.
@@ -94,6 +95,19 @@ impl Gate {
         self.bits.fetch_or(WRITES_REFUSED, Ordering::Release);
     }
 
+    /// Says whether a script runs past its time, so that requests of others are refused.
+    pub fn set_busy(&self, is_busy: bool) {
+        match is_busy {
+            true => self.bits.fetch_or(BUSY, Ordering::Release),
+            false => self.bits.fetch_and(!BUSY, Ordering::Release),
+        };
+    }
+
+    /// Whether a script keeps others waiting.
+    pub fn is_busy(&self) -> bool {
+        self.bits.load(Ordering::Acquire) & BUSY != 0
+    }
+
     /// Lets them run again.
     pub fn allow_writes(&self) {
         self.bits.fetch_and(!WRITES_REFUSED, Ordering::Release);
@@ -124,6 +138,9 @@ mod tests {
         assert!(!gate.is_open() && !gate.is_loading());
         assert_eq!(gate.refusal().as_deref(), Some("MISCONF no disk"));
         gate.allow_writes();
+        gate.set_busy(true);
+        assert!(gate.is_busy() && !gate.is_open() && !gate.is_loading());
+        gate.set_busy(false);
         gate.cancel_loading();
         assert!(gate.is_cancelled());
         assert!(gate.is_open() && gate.refusal().is_none());
