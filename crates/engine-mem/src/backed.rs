@@ -477,7 +477,12 @@ impl MemEngine {
     ) -> (Option<u64>, usize) {
         let Some(space) = self.space(id) else { return (None, 0) };
         let stretch = space.table.stretch(&self.heap, from);
-        let handles: Vec<u32> = space.table.entries_of(&self.heap, stretch).map(|found| found.handle).collect();
+        let mut handles: Vec<u32> = space.table.entries_of(&self.heap, stretch).map(|found| found.handle).collect();
+        // In random order: were buckets emptied one after the other, the entries that are left would all belong to the last
+        // ones, and would not fit when the table shrinks.
+        for left in (1..handles.len()).rev() {
+            handles.swap(left, self.rng.below(left as u64 + 1) as usize);
+        }
         let mut bytes = 0;
         for handle in handles {
             if bytes >= wanted_bytes {

@@ -427,6 +427,46 @@ fn a_flush_corrects_the_count_of_writes_that_read_nothing() {
     assert_eq!(one.engine.len(SPACE), 150);
 }
 
+/// Reads over the memory budget drop an entry for each that they bring. When buckets were emptied in their order, the entries
+/// that stayed were those of the last buckets: they did not fit when the table shrank, and it panicked.
+#[test]
+fn dropping_leaves_entries_of_all_buckets() {
+    let mut one = One::new();
+    let hasher = one.hasher.clone();
+    const COUNT: u64 = 6_000;
+    for number in 0..COUNT {
+        one.write(&Key::new(&hasher, SPACE, format!("key:{number}").as_bytes()), &[b'v'; 100]);
+    }
+    one.begin_flush();
+    one.end_flush();
+    let mut rng = Rng::new(1);
+    for resident in [1_100, 900, 800, 760, 720, 680, 640, 600, 500, 400] {
+        let mut is_there = |one: &mut One, number: u64| {
+            let name = format!("key:{number}");
+            one.value(&Key::new(&hasher, SPACE, name.as_bytes())).is_ok()
+        };
+        let mut count = (0..COUNT).filter(|number| is_there(&mut one, *number)).count();
+        for _ in 0..5_000 {
+            while count > resident {
+                one.engine.drop_clean_anywhere(1);
+                count -= 1;
+            }
+            let name = format!("key:{}", rng.below(COUNT));
+            let key = Key::new(&hasher, SPACE, name.as_bytes());
+            if one.value(&key).is_err() {
+                let (wanted, row) = (one.engine.want(&key), one.row(&key).expect("it was flushed"));
+                one.engine.install(&key, wanted.ticket, Some(&row));
+                one.engine.release(&key);
+                count += 1;
+            }
+        }
+    }
+    while one.engine.has_rows_in_memory() {
+        one.engine.drop_clean_anywhere(1_000);
+    }
+    assert_eq!(one.engine.len(SPACE), COUNT);
+}
+
 #[test]
 fn entries_that_were_used_are_dropped_last() {
     let mut one = One::new();
