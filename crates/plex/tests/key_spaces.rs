@@ -63,6 +63,28 @@ fn step(db: &Db, model: &mut Spaces, rng: &mut Rng) {
     }
 }
 
+/// A key that has a value may have one; one that was never written has none, but for a few that filters let through.
+#[test]
+fn may_have_is_false_only_for_absent_keys() {
+    let fs = SimFs::new(1);
+    let db = options(&fs, 1).open("/db").expect("it opens");
+    let (full, other) = (db.key_space("full").expect("it is made"), db.key_space("other").expect("it is made"));
+    let key = |number: u32| format!("key{number:04}").into_bytes();
+    for number in 0..400 {
+        db.put_in(full, &key(number), b"value").expect("it writes");
+    }
+    for number in 0..400 {
+        assert!(db.may_have(full, &key(number)), "{number}");
+        assert!(!db.may_have(other, &key(number)), "{number}");
+    }
+    let passed = (400..2400).filter(|number| db.may_have(full, &key(*number))).count();
+    assert!(passed < 40, "{passed} of 2000 absent keys");
+    db.delete_in(full, &key(0)).expect("it writes");
+    assert!(!db.may_have(full, &key(0)), "its tombstone is in memory");
+    db.delete_range_in(full, &key(100)..&key(200)).expect("it writes");
+    assert!(!db.may_have(full, &key(150)) && db.may_have(full, &key(200)));
+}
+
 #[test]
 fn dropped_key_spaces_are_gone_and_the_others_are_not() {
     for seed in 0..12 {

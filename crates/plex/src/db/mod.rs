@@ -282,6 +282,13 @@ impl Db {
         state.get(space.0, &self.inner().key_order.stored(key), seqno)
     }
 
+    /// Whether a key may have a value. False only if it has none. Looks at memtables and filters in memory: true for a key
+    /// that only tables with partitioned filters, or none, could tell of.
+    pub fn may_have(&self, space: KeySpaceId, key: &[u8]) -> bool {
+        let (state, seqno) = self.inner().now();
+        state.may_have(space.0, &self.inner().key_order.stored(key), seqno)
+    }
+
     /// The values of several keys, all as of one moment.
     pub fn multi_get<K: AsRef<[u8]>>(&self, space: KeySpaceId, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
         let (state, seqno) = self.inner().now();
@@ -490,6 +497,22 @@ impl State {
             }
         }
         Ok(None)
+    }
+
+    /// Whether [`get`](Self::get) may find a value, as far as memory tells.
+    fn may_have(&self, space: u32, key: &[u8], view: Seqno) -> bool {
+        for memtable in self.memtables() {
+            let cover = memtable.covering(space, key, view);
+            if let Some((seqno, kind, _)) = memtable.get(space, key, view) {
+                return kind == Kind::Put && seqno >= cover;
+            }
+            if cover > 0 {
+                return false;
+            }
+        }
+        let Some(tree) = self.version.tree(space) else { return false };
+        let probe = Probe::new(key::hash(key));
+        tree.guide().candidates(key).iter().any(|table| table.may_know(&probe))
     }
 
     fn iter(&self, space: u32, view: Seqno, options: IterOptions, inner: &Inner) -> Iter {
