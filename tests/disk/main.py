@@ -1,12 +1,14 @@
 """A database on disk that is larger than memory, as a client of redis-py sees it.
 
-    main.py load PORT MEGABYTES      stores documents of this machine
-    main.py read PORT MEGABYTES      compares every document with what is stored
+    main.py load PORT MEGABYTES FILE      stores documents of this machine, and notes digests in the file
+    main.py read PORT MEGABYTES FILE      reads every document and compares it with its digest
 
 Documents are files under /usr, cut to 8 KiB; they are read again, with a number behind each, where they are too few.
 """
 
+import hashlib
 import os
+import pickle
 import sys
 import time
 
@@ -47,10 +49,10 @@ def documents(limit):
                     return
 
 
-def batches(limit):
+def batches(items):
     batch = []
-    for document in documents(limit):
-        batch.append(document)
+    for item in items:
+        batch.append(item)
         if len(batch) == BATCH:
             yield batch
             batch = []
@@ -58,20 +60,37 @@ def batches(limit):
         yield batch
 
 
-def load(client, batch):
-    """Stores documents, and gives how many were refused."""
-    pipe = client.pipeline(transaction=False)
-    for key, value in batch:
-        pipe.set(key, value)
-    return sum(reply is not True for reply in pipe.execute(raise_on_error=False))
+def digest(value):
+    return hashlib.blake2b(value, digest_size=16).digest()
 
 
-def read(client, batch):
-    """Compares documents, and gives how many differ."""
-    pipe = client.pipeline(transaction=False)
-    for key, _ in batch:
-        pipe.get(key)
-    return sum(got != value for (_, value), got in zip(batch, pipe.execute(raise_on_error=False)))
+def load(client, megabytes, path):
+    """Stores documents and notes their digests, since files may change. Gives how many there are and were refused."""
+    count, refused, noted = 0, 0, []
+    for batch in batches(documents(megabytes << 20)):
+        pipe = client.pipeline(transaction=False)
+        for key, value in batch:
+            pipe.set(key, value)
+            noted.append((key, digest(value)))
+        count += len(batch)
+        refused += sum(reply is not True for reply in pipe.execute(raise_on_error=False))
+    with open(path, "wb") as file:
+        pickle.dump(noted, file)
+    return count, refused
+
+
+def read(client, _megabytes, path):
+    """Compares documents with what was noted, and gives how many there are and differ."""
+    with open(path, "rb") as file:
+        noted = pickle.load(file)
+    wrong = 0
+    for batch in batches(noted):
+        pipe = client.pipeline(transaction=False)
+        for key, _ in batch:
+            pipe.get(key)
+        got = pipe.execute(raise_on_error=False)
+        wrong += sum(not isinstance(value, bytes) or digest(value) != noted for (_, noted), value in zip(batch, got))
+    return len(noted), wrong
 
 
 def resident_bytes(client):
@@ -83,14 +102,14 @@ def resident_bytes(client):
 
 
 def main():
-    action, port, megabytes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    action, port, megabytes, path = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     client = redis.Redis(port=port, socket_timeout=600)
-    begin, count, wrong = time.monotonic(), 0, 0
-    for batch in batches(megabytes << 20):
-        count += len(batch)
-        wrong += {"load": load, "read": read}[action](client, batch)
+    begin = time.monotonic()
+    count, wrong = {"load": load, "read": read}[action](client, megabytes, path)
     seconds = time.monotonic() - begin
     now, most = resident_bytes(client)
+    disk = client.info("disk")
+    print("# " + ", ".join(f"{name[5:]} {value}" for name, value in disk.items()))
     bound = int(1.15 * int(client.config_get("maxmemory")["maxmemory"])) + (64 << 20)
     print(
         f"# {action}: {count} documents of {megabytes} MB in {seconds:.1f} s, resident {now >> 20} MB, at most "

@@ -116,6 +116,80 @@ fn a_flush_that_the_log_or_the_disk_refuses_is_made_up_for_by_the_next() {
     assert_eq!(server.rounds, 1);
 }
 
+/// A flush that fails half-way leaves rows that reads of the tree can see. The next one took them for rows of before,
+/// and counted new keys as overwritten.
+#[test]
+fn keys_are_counted_once_after_a_flush_that_failed() {
+    let (mut server, fs) = (TestServer::new(memory), SimFs::new(1));
+    let client = server.connect();
+    let databases = open(&server.store, &fs);
+    let value = "v".repeat(20_000);
+    for number in 0..200 {
+        server.run(client, &["SET", &format!("key:{number}"), &value]);
+    }
+    let mut flush = databases.begin_flush(|| server.replica.end()).expect("nobody else locks");
+    while flush.walk() == FlushProgress::More {}
+    flush.drain().expect("it goes to memory");
+    fs.set_capacity(Some(0));
+    assert!(matches!(flush.install(|_| Ok::<_, Infallible>(())), Err(FlushError::Rows(_))));
+    flush.end();
+    fs.set_capacity(None);
+    flush_and_drop(&databases, server.replica.end());
+    assert_eq!(server.store.len(DbIndex(0)).0, 200);
+    fs.crash();
+    let fs = fs.recover(Outage::PowerCut { seed: 1 });
+    let other = Arc::new(store(&server.clock, SHARDS, None, memory));
+    let _databases = open(&other, &fs);
+    assert_eq!(other.len(DbIndex(0)).0, 200);
+}
+
+/// A key longer than those of the tree blocked every flush.
+#[test]
+fn keys_longer_than_those_of_the_tree_have_rows() {
+    let (mut server, fs) = (TestServer::complete(memory, SHARDS), SimFs::new(1));
+    let client = server.connect_listed();
+    let databases = open(&server.store, &fs);
+    let keys = [65_535, 65_536, 200_000].map(|len| "k".repeat(len));
+    for (number, key) in keys.iter().enumerate() {
+        server.run(client, &["SET", key, &number.to_string()]);
+    }
+    flush_and_drop(&databases, server.replica.end());
+    for (number, key) in keys.iter().enumerate() {
+        assert_eq!(server.run(client, &["GET", key]), format!("$1\r\n{number}\r\n"));
+    }
+    assert_eq!(server.run(client, &["DEL", &keys[1]]), ":1\r\n");
+    flush_and_drop(&databases, server.replica.end());
+    assert_eq!(server.store.len(DbIndex(0)).0, 2);
+    assert_eq!(server.run(client, &["GET", &keys[1]]), "$-1\r\n");
+    let listed = server.run(client, &["KEYS", "*"]);
+    assert!(listed.starts_with("*2\r\n") && listed.contains(&keys[0]) && listed.contains(&keys[2]));
+    let digest = server.store.digest(server.clock.now_ms());
+    fs.crash();
+    let fs = fs.recover(Outage::PowerCut { seed: 1 });
+    // Rows are counted anew where the shards are others.
+    let other = Arc::new(store(&server.clock, SHARDS / 2, None, memory));
+    let _databases = open(&other, &fs);
+    assert_eq!((other.len(DbIndex(0)).0, other.digest(server.clock.now_ms())), (2, digest));
+}
+
+/// A key that is new counts at once: the filters of the tree say that no row has it.
+#[test]
+fn new_keys_count_before_they_are_flushed() {
+    let (mut server, fs) = (TestServer::new(memory), SimFs::new(1));
+    let client = server.connect();
+    let databases = open(&server.store, &fs);
+    for number in 0..100 {
+        server.run(client, &["SET", &format!("key:{number}"), "value"]);
+    }
+    assert_eq!(server.store.len(DbIndex(0)).0, 100);
+    flush_and_drop(&databases, server.replica.end());
+    server.run(client, &["SET", "key:7", "another"]);
+    assert_eq!(server.store.len(DbIndex(0)).0, 100);
+    let rounds = server.rounds;
+    assert_eq!(server.run(client, &["GET", "absent"]), "$-1\r\n");
+    assert_eq!(server.rounds, rounds, "nothing was read");
+}
+
 #[test]
 fn a_database_that_is_cleared_while_it_is_flushed_stays_empty_after_a_restart() {
     let (mut server, fs) = (TestServer::complete(memory, SHARDS), SimFs::new(1));

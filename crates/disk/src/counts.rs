@@ -1,6 +1,6 @@
 //! How many rows each shard has: kept with the rows, counted anew where that is of no use.
 
-use crate::{DiskError, Shards};
+use crate::{DiskError, RowSpaces, Shards, long_keys};
 use base::{KeyspaceId, ShardId};
 use engine::{Counts, Row};
 use plex::{Db, IterOptions, KeySpaceId};
@@ -57,7 +57,7 @@ pub fn load(
     db: &Db,
     counts_space: KeySpaceId,
     space: KeyspaceId,
-    rows: KeySpaceId,
+    rows: RowSpaces,
     shards: &Shards,
 ) -> Result<Counted, DiskError> {
     let Some(bytes) = db.get_in(counts_space, &key_of(space))? else { return Ok(Counted::none(shards.count)) };
@@ -66,11 +66,17 @@ pub fn load(
 }
 
 /// Counts all rows.
-fn count(db: &Db, rows: KeySpaceId, shards: &Shards) -> Result<Counted, DiskError> {
+fn count(db: &Db, rows: RowSpaces, shards: &Shards) -> Result<Counted, DiskError> {
     let mut counted = Counted::none(shards.count);
-    for pair in db.iter_in(rows, IterOptions::range::<'static>(..))? {
+    for pair in db.iter_in(rows.short, IterOptions::range::<'static>(..))? {
         let (key, row) = pair?;
         counted.add((shards.of)(&key), counts_of(&key, &row)?);
+    }
+    for pair in db.iter_in(rows.long, IterOptions::range::<'static>(..))? {
+        let (_, entry) = pair?;
+        for (key, row) in long_keys::pairs(&entry).ok_or(DiskError::LongKeys)? {
+            counted.add((shards.of)(key), counts_of(key, row)?);
+        }
     }
     Ok(counted)
 }

@@ -1,13 +1,14 @@
 //! One flush: collected from the shards, written at once.
 
 use crate::counts::{self, Counted, counts_of};
-use crate::{Disk, DiskError, KEY_BYTES_MAX};
+use crate::{Disk, DiskError, KEY_BYTES_MAX, long_keys};
 use base::{KeyspaceId, Lsn, ShardId};
 use engine::{Counts, Entry, RowSink, write_row};
 use parking_lot::Mutex;
-use plex::WriteBatch;
+use plex::{KeySpaceId, WriteBatch};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes of a batch, about.
 const BATCH_BYTES: usize = 1 << 20;
@@ -26,6 +27,8 @@ type Parts = BTreeMap<(KeyspaceId, ShardId), Part>;
 pub struct Flush {
     disk: Arc<Disk>,
     parts: Arc<Mutex<Parts>>,
+    /// Bytes of keys and rows in `parts`.
+    bytes: Arc<AtomicUsize>,
     /// The keyspaces and shards that it is of.
     places: BTreeSet<(KeyspaceId, ShardId)>,
     /// Keyspaces whose rows of before are deleted already.
@@ -34,14 +37,19 @@ pub struct Flush {
 
 impl Flush {
     pub(crate) fn new(disk: Arc<Disk>) -> Self {
-        Self { disk, parts: Arc::default(), places: BTreeSet::new(), cleared: BTreeSet::new() }
+        Self { disk, parts: Arc::default(), bytes: Arc::default(), places: BTreeSet::new(), cleared: BTreeSet::new() }
     }
 
     /// What takes the rows of a keyspace in a shard.
     pub fn sink(&mut self, shard: ShardId, space: KeyspaceId) -> Box<dyn RowSink> {
         self.places.insert((space, shard));
         self.parts.lock().insert((space, shard), Part::default());
-        Box::new(Sink { parts: self.parts.clone(), place: (space, shard) })
+        Box::new(Sink { parts: self.parts.clone(), bytes: self.bytes.clone(), place: (space, shard) })
+    }
+
+    /// Bytes that were collected and not drained.
+    pub fn collected_bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Writes what was collected so far into memory of the tree, where it is not durable yet: so that a long flush does
@@ -54,6 +62,7 @@ impl Flush {
         *disk.has_part.lock() = true;
         let parts: Vec<_> = {
             let mut parts = self.parts.lock();
+            self.bytes.store(0, Ordering::Relaxed);
             parts.iter_mut().map(|(place, part)| (*place, part.is_cleared, std::mem::take(&mut part.changes))).collect()
         };
         for ((space, _), is_cleared, _) in &parts {
@@ -101,16 +110,20 @@ impl Disk {
         let mut batch = WriteBatch::new();
         let (mut bytes, mut counts) = (0, Counts::default());
         for (key, row) in changes {
-            if key.len() > KEY_BYTES_MAX {
-                return Err(DiskError::LongKey(key.len()));
-            }
-            let before = self.db.get_in(rows, key)?;
+            let before = rows.get(&self.db, key)?;
             let before = before.map(|row| counts_of(key, &row)).transpose()?.unwrap_or_default();
             let after = row.as_ref().map(|row| counts_of(key, row)).transpose()?.unwrap_or_default();
             counts = counts.plus(after.minus(before));
+            if key.len() > KEY_BYTES_MAX {
+                // The next one may be of the same entry, so this one is written at once.
+                self.put_long(rows.long, key, row.as_deref(), &mut batch)?;
+                self.write(space, shard, &mut batch, std::mem::take(&mut counts))?;
+                bytes = 0;
+                continue;
+            }
             match row {
-                Some(row) => batch.put_in(rows, key, row),
-                None => batch.delete_in(rows, key),
+                Some(row) => batch.put_in(rows.short, key, row),
+                None => batch.delete_in(rows.short, key),
             };
             bytes += key.len() + row.as_ref().map_or(0, Vec::len);
             if bytes > BATCH_BYTES {
@@ -119,6 +132,24 @@ impl Disk {
             }
         }
         self.write(space, shard, &mut batch, counts)
+    }
+
+    /// Changes the row of a long key.
+    fn put_long(
+        &self,
+        long: KeySpaceId,
+        key: &[u8],
+        row: Option<&[u8]>,
+        batch: &mut WriteBatch,
+    ) -> Result<(), DiskError> {
+        let stored = long_keys::stored_key(key);
+        let entry = self.db.get_in(long, &stored)?.unwrap_or_default();
+        let entry = long_keys::changed(&entry, key, row).ok_or(DiskError::LongKeys)?;
+        match entry.is_empty() {
+            true => batch.delete_in(long, &stored),
+            false => batch.put_in(long, &stored, &entry),
+        };
+        Ok(())
     }
 
     /// Writes a batch, and counts it (D4).
@@ -141,8 +172,10 @@ impl Disk {
     fn clear(&self, space: KeyspaceId) -> Result<(), DiskError> {
         let Some(rows) = self.space(space) else { return Ok(()) };
         let (mut batch, last) = (WriteBatch::new(), [u8::MAX; KEY_BYTES_MAX]);
-        batch.delete_range_in(rows, &[]..&last);
-        batch.delete_in(rows, &last);
+        for space in [rows.short, rows.long] {
+            batch.delete_range_in(space, &[]..&last);
+            batch.delete_in(space, &last);
+        }
         self.db.write(&batch)?;
         self.counted.lock().insert(space, Counted::none(self.shards.count));
         Ok(())
@@ -151,6 +184,7 @@ impl Disk {
 
 struct Sink {
     parts: Arc<Mutex<Parts>>,
+    bytes: Arc<AtomicUsize>,
     place: (KeyspaceId, ShardId),
 }
 
@@ -170,10 +204,12 @@ impl RowSink for Sink {
     fn store(&mut self, entry: &Entry<'_>) {
         let mut row = Vec::new();
         write_row(entry, &mut row);
+        self.bytes.fetch_add(entry.key.len() + row.len(), Ordering::Relaxed);
         self.change(|part| part.changes.push((entry.key.to_vec(), Some(row))));
     }
 
     fn remove(&mut self, key: &[u8]) {
+        self.bytes.fetch_add(key.len(), Ordering::Relaxed);
         self.change(|part| part.changes.push((key.to_vec(), None)));
     }
 }

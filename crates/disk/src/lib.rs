@@ -19,6 +19,7 @@
 
 mod counts;
 mod flush;
+mod long_keys;
 mod rows;
 
 pub use flush::Flush;
@@ -28,14 +29,15 @@ use counts::Counted;
 use engine::{Counts, RowError, Rows};
 use parking_lot::{Mutex, RwLock};
 use plex::{Background, Db, KeySpaceId, Options, Wal};
-use rows::DiskRows;
+use rows::{DiskRows, RowReads};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use vfs::FileSystem;
 
-/// The longest key of a row.
-pub const KEY_BYTES_MAX: usize = plex::KEY_LEN_MAX;
+/// The longest key that is a key of the tree. Rows of longer ones are in a key space of their own ([`long_keys`]).
+const KEY_BYTES_MAX: usize = plex::KEY_LEN_MAX;
 
 /// Memory of a flush on its way to the tables: as much as there may be, since a part of one must not become durable.
 const MEMTABLE_BYTES: usize = 8 << 30;
@@ -58,9 +60,9 @@ pub enum DiskError {
     /// The counts of a keyspace have another form.
     #[error("the counts of keyspace {0} have another form")]
     Counts(KeyspaceId),
-    /// A row cannot have such a key.
-    #[error("a key of {0} bytes is longer than {KEY_BYTES_MAX}, the most that a row can have")]
-    LongKey(usize),
+    /// The rows of long keys have another form.
+    #[error("the rows of keys above {KEY_BYTES_MAX} bytes have another form")]
+    LongKeys,
 }
 
 impl DiskError {
@@ -82,16 +84,65 @@ pub struct Shards {
     pub of: ShardOf,
 }
 
+/// The key spaces of a keyspace's rows.
+#[derive(Clone, Copy, Debug)]
+struct RowSpaces {
+    /// By key.
+    short: KeySpaceId,
+    /// By the hash of keys above [`KEY_BYTES_MAX`].
+    long: KeySpaceId,
+}
+
+impl RowSpaces {
+    fn get(self, db: &Db, key: &[u8]) -> Result<Option<Vec<u8>>, DiskError> {
+        if key.len() <= KEY_BYTES_MAX {
+            return Ok(db.get_in(self.short, key)?);
+        }
+        let Some(entry) = db.get_in(self.long, &long_keys::stored_key(key))? else { return Ok(None) };
+        let pairs = long_keys::pairs(&entry).ok_or(DiskError::LongKeys)?;
+        Ok(pairs.into_iter().find(|(other, _)| *other == key).map(|(_, row)| row.to_vec()))
+    }
+
+    fn may_have(self, db: &Db, key: &[u8]) -> bool {
+        match key.len() <= KEY_BYTES_MAX {
+            true => db.may_have(self.short, key),
+            false => db.may_have(self.long, &long_keys::stored_key(key)),
+        }
+    }
+}
+
 /// All backed keyspaces of a data directory.
 pub struct Disk {
     db: Db,
     shards: Shards,
-    spaces: RwLock<BTreeMap<KeyspaceId, KeySpaceId>>,
+    spaces: RwLock<BTreeMap<KeyspaceId, RowSpaces>>,
     counts_space: KeySpaceId,
     /// What the rows hold (D4).
     counted: Mutex<BTreeMap<KeyspaceId, Counted>>,
     /// The memtable has a part of a flush, which must not become durable without the rest.
     has_part: Mutex<bool>,
+    reads: Arc<RowReads>,
+}
+
+/// What rows take and what was done with them since the start. Bytes unless named otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DiskStats {
+    /// Of tables.
+    pub table_bytes: u64,
+    /// Number of tables.
+    pub tables: usize,
+    /// Of keys and rows that flushes have written.
+    pub flushed_bytes: u64,
+    /// Written to tables, by flushes and merges.
+    pub written_bytes: u64,
+    /// Number of merges.
+    pub merges: u64,
+    /// Memory of filters, indexes and cached blocks, and of flushes on their way.
+    pub memory_bytes: u64,
+    /// Rows that were read.
+    pub reads: u64,
+    /// How long all reads took, in microseconds.
+    pub read_us: u64,
 }
 
 /// How rows are opened.
@@ -134,6 +185,7 @@ impl Disk {
             counts_space,
             counted: Mutex::new(counted),
             has_part: Mutex::new(false),
+            reads: Arc::default(),
         }))
     }
 
@@ -142,14 +194,15 @@ impl Disk {
     /// # Errors
     /// [`DiskError`] when its counts have another form.
     pub fn open_space(&self, space: KeyspaceId) -> Result<(), DiskError> {
-        let rows = self.db.key_space(&format!("e{space}"))?;
+        let short = self.db.key_space(&format!("e{space}"))?;
+        let rows = RowSpaces { short, long: self.db.key_space(&format!("l{space}"))? };
         let counted = counts::load(&self.db, self.counts_space, space, rows, &self.shards)?;
         self.counted.lock().insert(space, counted);
         self.spaces.write().insert(space, rows);
         Ok(())
     }
 
-    fn space(&self, space: KeyspaceId) -> Option<KeySpaceId> {
+    fn space(&self, space: KeyspaceId) -> Option<RowSpaces> {
         self.spaces.read().get(&space).copied()
     }
 
@@ -160,7 +213,8 @@ impl Disk {
 
     /// The rows of a keyspace in a shard, and what they hold; `None` for a keyspace that was not opened.
     pub fn rows(&self, shard: ShardId, space: KeyspaceId) -> Option<(Arc<dyn Rows>, Counts)> {
-        let rows = DiskRows::new(self.db.clone(), self.space(space)?, shard, self.shards.of.clone());
+        let rows =
+            DiskRows::new(self.db.clone(), self.space(space)?, shard, self.shards.of.clone(), self.reads.clone());
         let counts = self.counted.lock().get(&space).map(|counted| counted.of(shard)).unwrap_or_default();
         Some((Arc::new(rows), counts))
     }
@@ -178,10 +232,19 @@ impl Disk {
         Ok(self.db.compact_step()?)
     }
 
-    /// Memory of tables and of flushes on their way, in bytes.
-    pub fn memory_bytes(&self) -> u64 {
+    /// See [`DiskStats`].
+    pub fn stats(&self) -> DiskStats {
         let stats = self.db.stats();
-        stats.memtable_bytes + stats.filter_bytes + stats.index_bytes + stats.cache_bytes
+        DiskStats {
+            table_bytes: stats.table_bytes,
+            tables: stats.tables,
+            flushed_bytes: stats.user_bytes,
+            written_bytes: stats.flush_bytes + stats.compaction_bytes_written,
+            merges: stats.compactions,
+            memory_bytes: stats.memtable_bytes + stats.filter_bytes + stats.index_bytes + stats.cache_bytes,
+            reads: self.reads.count.load(Ordering::Relaxed),
+            read_us: self.reads.us.load(Ordering::Relaxed),
+        }
     }
 
     /// Gives back some space of what is deleted; false when there is none, or while a flush collects.

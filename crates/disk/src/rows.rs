@@ -4,12 +4,15 @@
 //! whole key. When the place was given to another scan meanwhile, the scan goes on at the first key that begins with
 //! those bits: it may repeat rows and leaves none out.
 
-use crate::ShardOf;
+use crate::{DiskError, RowSpaces, ShardOf, long_keys};
 use base::{Rng, ShardId};
 use engine::{Got, Key, Row, Rows};
 use parking_lot::Mutex;
-use plex::{Db, IterOptions, KeySpaceId};
+use plex::{Db, IterOptions};
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Rows of the shard that one step of a scan visits.
 const STEP_ROWS: usize = 64;
@@ -21,14 +24,25 @@ const STEP_LOOKS: usize = 4096;
 const PLACE_COUNT: usize = 1 << PLACE_BITS;
 const PLACE_BITS: u32 = 14;
 
+/// The bit of a position that is among the rows of long keys.
+const LONG: u64 = 1 << (PLACE_BITS + 30);
+
 /// Rows that a random one is drawn from.
 const RANDOM_LOOKS: u64 = 1024;
 
+/// Rows that were read, and for how long, in microseconds.
+#[derive(Debug, Default)]
+pub struct RowReads {
+    pub count: AtomicU64,
+    pub us: AtomicU64,
+}
+
 pub struct DiskRows {
     db: Db,
-    space: KeySpaceId,
+    spaces: RowSpaces,
     shard: ShardId,
     shard_of: ShardOf,
+    reads: Arc<RowReads>,
     places: Mutex<Places>,
 }
 
@@ -72,14 +86,17 @@ fn first_bits(key: &[u8]) -> u64 {
 }
 
 impl DiskRows {
-    pub fn new(db: Db, space: KeySpaceId, shard: ShardId, shard_of: ShardOf) -> Self {
-        Self { db, space, shard, shard_of, places: Mutex::default() }
+    pub fn new(db: Db, spaces: RowSpaces, shard: ShardId, shard_of: ShardOf, reads: Arc<RowReads>) -> Self {
+        Self { db, spaces, shard, shard_of, reads, places: Mutex::default() }
     }
 
-    fn scan_step(&self, from: u64, visit: &mut dyn FnMut(&[u8], &[u8])) -> plex::Result<Option<u64>> {
+    fn scan_step(&self, from: u64, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<Option<u64>, DiskError> {
+        if from & LONG != 0 {
+            return self.scan_long(from & !LONG, visit);
+        }
         let first = if from == 0 { Vec::new() } else { self.places.lock().key_at(from) };
         let (mut visited, mut looked) = (0, 0);
-        for pair in self.db.iter_in(self.space, IterOptions::range(&first[..]..))? {
+        for pair in self.db.iter_in(self.spaces.short, IterOptions::range(&first[..]..))? {
             let (key, row) = pair?;
             if visited == STEP_ROWS || looked == STEP_LOOKS {
                 return Ok(Some(self.places.lock().keep(&key)));
@@ -90,12 +107,28 @@ impl DiskRows {
                 visit(&key, &row);
             }
         }
+        let has_long = self.db.iter_in(self.spaces.long, IterOptions::default())?.next().is_some();
+        Ok(has_long.then_some(LONG))
+    }
+
+    /// The same for the rows of long keys, which come last.
+    fn scan_long(&self, from: u64, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<Option<u64>, DiskError> {
+        let first = if from == 0 { Vec::new() } else { self.places.lock().key_at(from) };
+        for (looked, pair) in self.db.iter_in(self.spaces.long, IterOptions::range(&first[..]..))?.enumerate() {
+            let (stored, entry) = pair?;
+            if looked == STEP_ROWS {
+                return Ok(Some(LONG | self.places.lock().keep(&stored)));
+            }
+            let pairs = long_keys::pairs(&entry).ok_or(DiskError::LongKeys)?;
+            let of_shard = pairs.into_iter().filter(|(key, _)| (self.shard_of)(key) == self.shard);
+            of_shard.for_each(|(key, row)| visit(key, row));
+        }
         Ok(None)
     }
 
     fn random_row(&self, rng: &mut Rng) -> plex::Result<Option<(Vec<u8>, Vec<u8>)>> {
         let (mut chosen, mut seen) = (None, 0);
-        for pair in self.db.iter_in(self.space, IterOptions::range::<'static>(..))? {
+        for pair in self.db.iter_in(self.spaces.short, IterOptions::range::<'static>(..))? {
             let (key, row) = pair?;
             if (self.shard_of)(&key) != self.shard {
                 continue;
@@ -113,18 +146,21 @@ impl DiskRows {
 }
 
 impl Rows for DiskRows {
-    /// The tree has no look at its filters alone yet.
-    fn may_have(&self, _key: &Key<'_>) -> bool {
-        true
+    fn may_have(&self, key: &Key<'_>) -> bool {
+        self.spaces.may_have(&self.db, key.bytes)
     }
 
-    /// Nor a read that does no I/O.
+    /// The tree has no read that does no I/O yet.
     fn try_get(&self, _key: &[u8], _row: &mut Vec<u8>) -> Got {
         Got::NeedsIo
     }
 
     fn get(&self, key: &[u8], row: &mut Vec<u8>) -> io::Result<bool> {
-        let Some(found) = self.db.get_in(self.space, key).map_err(io::Error::other)? else { return Ok(false) };
+        let begin = Instant::now();
+        let found = self.spaces.get(&self.db, key).map_err(io::Error::other)?;
+        self.reads.count.fetch_add(1, Ordering::Relaxed);
+        self.reads.us.fetch_add(begin.elapsed().as_micros() as u64, Ordering::Relaxed);
+        let Some(found) = found else { return Ok(false) };
         Row::read(&found).map_err(io::Error::other)?;
         row.extend_from_slice(&found);
         Ok(true)
@@ -149,7 +185,7 @@ impl Rows for DiskRows {
     }
 }
 
-const _: () = assert!((1 << (PLACE_BITS + 30)) <= engine::rows::POSITION_END);
+const _: () = assert!(2 * LONG <= engine::rows::POSITION_END);
 
 #[cfg(test)]
 mod tests {

@@ -13,7 +13,7 @@
 //! Workers call what takes locks (D1). `install` waits for devices, so it belongs on another thread.
 
 use base::{KeyspaceId, Lsn, ShardId};
-use disk::{Disk, DiskError, DiskOptions, Flush, Shards};
+use disk::{Disk, DiskError, DiskOptions, DiskStats, Flush, Shards};
 use engine::{Counts, FlushProgress};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
@@ -135,7 +135,12 @@ impl DiskDatabases {
 
     /// Memory of tables and of flushes on their way, in bytes.
     pub fn memory_bytes(&self) -> u64 {
-        self.disk.memory_bytes()
+        self.disk.stats().memory_bytes
+    }
+
+    /// What rows take, and what was done with them.
+    pub fn stats(&self) -> DiskStats {
+        self.disk.stats()
     }
 
     /// Gives back some space of what is deleted; false when there is none. Waits for the device.
@@ -163,6 +168,11 @@ impl RunningFlush {
             FlushProgress::Void => return FlushProgress::Void,
         }
         if self.places.is_empty() { FlushProgress::Done } else { FlushProgress::More }
+    }
+
+    /// Bytes that were walked and not drained.
+    pub fn collected_bytes(&self) -> usize {
+        self.flush.as_ref().map_or(0, Flush::collected_bytes)
     }
 
     /// Writes what was walked so far into the rows' memory, so that it does not pile up. May wait for the device.

@@ -19,6 +19,7 @@ use crate::sink::LogSink;
 use crate::work::{Ended, Job};
 use base::Lsn;
 use cmdlog::LogFailure;
+use disk::DiskStats;
 use engine::FlushProgress;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
@@ -37,8 +38,8 @@ const REST: Duration = Duration::from_millis(50);
 /// Time after a failed flush before the next one.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Steps of a walk between two moments at which what was walked is written.
-const WALK_STEPS: usize = 64;
+/// Bytes that a walk collects before they are written.
+const COLLECTED_BYTES_MAX: usize = 1 << 20;
 
 /// Time without a flush after which space of what is deleted is given back.
 const IDLE: Duration = Duration::from_secs(10);
@@ -66,7 +67,7 @@ struct FlushState {
 }
 
 /// How flushes of databases on disk stand.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlushStatus {
     /// Flushes since the start.
     pub count: u64,
@@ -76,6 +77,10 @@ pub struct FlushStatus {
     pub unflushed_bytes: u64,
     /// Why the last flush failed; `None` when it did not.
     pub error: Option<String>,
+    /// Keyspaces on disk.
+    pub databases: usize,
+    /// The rows.
+    pub rows: DiskStats,
 }
 
 /// Why a flush has not come about.
@@ -88,8 +93,9 @@ enum Unflushed {
 }
 
 impl Durability {
-    /// Flushes databases on disk whenever that is due, until [`Durability::end`]. On a thread of its own.
-    pub fn flush_databases(&self) {
+    /// Flushes databases on disk whenever that is due, until [`Durability::end`]. On a thread of its own. `give_back` is
+    /// called after each: a flush leaves much memory behind that the C library keeps.
+    pub fn flush_databases(&self, give_back: impl Fn()) {
         while self.wait(LOOK) {
             let Some((databases, sink)) = self.to_flush() else { continue };
             match self.flush_once(&databases, &sink) {
@@ -104,6 +110,7 @@ impl Durability {
                     self.wait(RETRY);
                 }
             }
+            give_back();
         }
     }
 
@@ -211,12 +218,13 @@ impl Durability {
     ) -> Result<bool, Unflushed> {
         loop {
             let (place, progress) = (running.clone(), Arc::new(Mutex::new(FlushProgress::More)));
-            let (told, mut steps) = (progress.clone(), 0);
+            let told = progress.clone();
             self.by_a_worker_for_flush(Box::new(move || {
-                let step = place.lock().as_mut().map_or(FlushProgress::Void, RunningFlush::walk);
+                let mut place = place.lock();
+                let step = place.as_mut().map_or(FlushProgress::Void, RunningFlush::walk);
                 *told.lock() = step;
-                steps += 1;
-                step != FlushProgress::More || steps == WALK_STEPS
+                let is_full = place.as_ref().is_some_and(|flush| flush.collected_bytes() >= COLLECTED_BYTES_MAX);
+                step != FlushProgress::More || is_full
             }))?;
             let progress = *progress.lock();
             let mut place = running.lock();
@@ -264,11 +272,13 @@ impl Durability {
 
     /// How flushes stand; `None` without databases on disk.
     pub fn flush_status(&self) -> Option<FlushStatus> {
-        self.databases.get()?;
+        let rows = self.databases.get()?.stats();
+        let databases = self.parts.store.pressure.spaces().len();
         let end = self.state.lock().log.as_ref().map_or(Lsn(0), |sink| sink.log.end_lsn());
         let state = self.flushing.state.lock();
         let unflushed_bytes = end.0.saturating_sub(state.cut.0);
-        Some(FlushStatus { count: state.count, flushed: state.flushed, unflushed_bytes, error: state.error.clone() })
+        let (count, flushed, error) = (state.count, state.flushed, state.error.clone());
+        Some(FlushStatus { count, flushed, unflushed_bytes, error, databases, rows })
     }
 
     /// From where on the log is needed by rows (W2); `None` without databases on disk.

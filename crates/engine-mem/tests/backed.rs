@@ -441,7 +441,7 @@ fn dropping_leaves_entries_of_all_buckets() {
     one.end_flush();
     let mut rng = Rng::new(1);
     for resident in [1_100, 900, 800, 760, 720, 680, 640, 600, 500, 400] {
-        let mut is_there = |one: &mut One, number: u64| {
+        let is_there = |one: &mut One, number: u64| {
             let name = format!("key:{number}");
             one.value(&Key::new(&hasher, SPACE, name.as_bytes())).is_ok()
         };

@@ -570,7 +570,7 @@ pub fn serve(
         let disk = durability.as_deref().filter(|_| has_rows).map(|durability| {
             let flusher = thread::Builder::new().name("flusher".to_owned());
             let compactor = thread::Builder::new().name("compactor".to_owned());
-            let flusher = flusher.spawn_scoped(scope, || durability.flush_databases())?;
+            let flusher = flusher.spawn_scoped(scope, || durability.flush_databases(heap::trim))?;
             io::Result::Ok((flusher, compactor.spawn_scoped(scope, || durability.compact_databases())?))
         });
         let (flusher, compactor) = disk.transpose()?.unzip();

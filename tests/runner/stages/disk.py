@@ -20,7 +20,8 @@ def live(job, megabytes, maxmemory):
     options = [("appendonly", "yes"), ("database", "0 engine disk"), ("maxmemory", maxmemory), ("workers", 2)]
     with Server("onggi", options=options) as server:
         def client(action):
-            job.command([python, "main.py", action, server.port, megabytes], name=action, cwd=HOME, counts=True)
+            job.command([python, "main.py", action, server.port, megabytes, server.directory / "digests"],
+                        name=action, cwd=HOME, counts=True)
 
         client("load")
         client("read")

@@ -52,6 +52,7 @@ static SECTIONS: &[Section] = &[
     section("memory", "Memory", sections::memory),
     section("compression", "Compression", sections::compression),
     section("persistence", "Persistence", sections::persistence),
+    Section { by_default: false, ..section("disk", "Disk", sections::disk) },
     section("stats", "Stats", sections::stats),
     section("replication", "Replication", sections::replication),
     section("cpu", "CPU", sections::cpu),

@@ -10,7 +10,7 @@ use cmdlog::LogMode;
 use command::Ctx;
 use command::clients::{ClientFlags, Clients};
 use command::pause::Pause;
-use durability::Durability;
+use durability::{Durability, FlushStatus};
 use push::{Kind, PubSub, Tracking};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -197,6 +197,29 @@ fn amount(text: &mut String, name: &str, bytes: u64) {
 
 fn percent(part: u64, whole: u64) -> f64 {
     part as f64 * 100.0 / whole.max(1) as f64
+}
+
+/// Databases on disk.
+pub(super) fn disk(ctx: &mut Ctx<'_>, text: &mut String) {
+    let status = ctx.host.find::<Arc<Durability>>().and_then(|durability| durability.flush_status());
+    let Some(FlushStatus { count, flushed, unflushed_bytes, error, databases, rows }) = status else {
+        return line(text, "disk_databases", 0);
+    };
+    line(text, "disk_databases", databases);
+    line(text, "disk_flushes", count);
+    line(text, "disk_last_flush_status", ok_or_err(error.is_none()));
+    line(text, "disk_flushed_lsn", flushed.0);
+    line(text, "disk_unflushed_bytes", unflushed_bytes);
+    line(text, "disk_table_bytes", rows.table_bytes);
+    line(text, "disk_tables", rows.tables);
+    line(text, "disk_memory_bytes", rows.memory_bytes);
+    line(text, "disk_flushed_bytes", rows.flushed_bytes);
+    line(text, "disk_written_bytes", rows.written_bytes);
+    let amplification = rows.written_bytes as f64 / rows.flushed_bytes.max(1) as f64;
+    line(text, "disk_write_amplification", format!("{amplification:.2}"));
+    line(text, "disk_merges", rows.merges);
+    line(text, "disk_row_reads", rows.reads);
+    line(text, "disk_row_read_usec_per_read", rows.read_us / rows.reads.max(1));
 }
 
 pub(super) fn persistence(ctx: &mut Ctx<'_>, text: &mut String) {

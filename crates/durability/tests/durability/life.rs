@@ -241,7 +241,7 @@ impl Life {
         let (fs, mut threads) = (fs.clone(), vec![keeper, walker]);
         if has_rows {
             let (flusher, compactor) = (durability.clone(), durability.clone());
-            threads.push(std::thread::spawn(move || flusher.flush_databases()));
+            threads.push(std::thread::spawn(move || flusher.flush_databases(|| {})));
             threads.push(std::thread::spawn(move || compactor.compact_databases()));
         }
         let scratch = Scratch::default();
