@@ -38,7 +38,7 @@ Example:
 #[command(after_help = EXAMPLE)]
 pub struct ImportArgs {
     /// The RDB file; of append-only files, the single file, the manifest, or their directory; or a running server:
-    /// redis://[[USER]:PASSWORD@]HOST[:PORT].
+    /// `redis://[[USER]:PASSWORD@]HOST[:PORT]`.
     #[arg(value_name = "SOURCE")]
     file: PathBuf,
     /// The data directory to make; empty or missing.
