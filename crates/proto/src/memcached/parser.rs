@@ -38,7 +38,7 @@ pub enum Progress {
         /// What it asks for.
         command: Command,
         /// Its length. Of a line with several keys, that of the part with this one. It is 0 where a pipe begins, and
-        /// where one ends before another command ([`Arcus`](super::Arcus)): the line of a request follows.
+        /// where one ends before another command ([`Arcus`]): the line of a request follows.
         consumed: usize,
     },
     /// Bytes that ask for nothing and get no reply.
