@@ -15,6 +15,7 @@ CALLS = [
     "BITFIELD k INCRBY u63 # #", "BITFIELD k OVERFLOW SAT INCRBY i8 # #", "BITFIELD_RO k GET i64 #",
     "BITPOS k 1 # #", "BITPOS k # 0 -1", "BITPOS k 0 # # BIT", "CLIENT KILL ID #", "CLIENT KILL MAXAGE #",
     "CLIENT LIST ID #", "CLIENT PAUSE #", "CLIENT UNBLOCK #", "COMMANDLOG GET # slow", "COPY k k2 DB #",
+    "EVAL x #", "EVAL_RO x #", "EVALSHA x #", "EVALSHA_RO x #",
     "DECRBY n #", "EXPIRE k #", "EXPIREAT k #", "GETBIT k #", "GETEX k EX #", "GETEX k EXAT #", "GETEX k PX #",
     "GETEX k PXAT #", "GETRANGE k # #", "HELLO #", "INCRBY n #", "INCRBYFLOAT f #", "LATENCY HISTOGRAM get",
     "LOLWUT VERSION #", "LCS k k2 IDX MINMATCHLEN #", "MEMORY USAGE k SAMPLES #", "MOVE k #", "MSETEX # k v EX 10",

@@ -84,7 +84,16 @@ const FAMILIES: &[(&str, &str)] = &[
     ("scripting", include_str!("../grammar/scripting.txt")),
 ];
 
-/// The rules of the families named, or of all when none is.
+/// Families that are drawn only where they are named: a random script over rows that are not in memory may still end
+/// the server, and its draws would change those of every other family.
+const NAMED_ONLY: &[&str] = &["scripting"];
+
+/// The names of all families.
+pub fn families() -> Vec<String> {
+    FAMILIES.iter().map(|(family, _)| (*family).to_owned()).collect()
+}
+
+/// The rules of the families named, or of all but [`NAMED_ONLY`] when none is.
 ///
 /// # Errors
 /// The first line that is no rule, or a family that does not exist.
@@ -92,7 +101,8 @@ pub fn load(families: &[String]) -> Result<Vec<Rule>, String> {
     if let Some(unknown) = families.iter().find(|name| !FAMILIES.iter().any(|(family, _)| family == name)) {
         return Err(format!("no family: {unknown}"));
     }
-    let wanted = |family: &str| families.is_empty() || families.iter().any(|name| name == family);
+    let is_named = |family: &str| families.iter().any(|name| name == family);
+    let wanted = |family: &str| if families.is_empty() { !NAMED_ONLY.contains(&family) } else { is_named(family) };
     let mut rules = Vec::new();
     for &(family, text) in FAMILIES.iter().filter(|(family, _)| wanted(family)) {
         for (number, line) in (1..).zip(text.lines()) {
