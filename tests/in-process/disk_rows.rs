@@ -40,7 +40,7 @@ fn flush_and_drop(databases: &Arc<DiskDatabases>, lsn: Lsn) {
 
 #[test]
 fn random_commands_over_a_tree_answer_as_in_memory_and_survive_power_cuts() {
-    let generator = Generator::new(&grammar::load(&[]).expect("the grammars parse"), false);
+    let generator = Generator::new(&grammar::load(&grammar::families()).expect("the grammars parse"), false);
     for round in 0..ROUNDS {
         let mut seed = round + 3_000;
         let mut rng = Rng::new(splitmix64(&mut seed));

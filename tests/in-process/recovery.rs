@@ -100,7 +100,7 @@ fn assert_comes_back(fs: &SimFs, side: &Side, seed: u64, what: &str) {
 
 #[test]
 fn random_commands_come_back_whole() {
-    let generator = Generator::new(&grammar::load(&[]).expect("the grammars parse"), false);
+    let generator = Generator::new(&grammar::load(&grammar::families()).expect("the grammars parse"), false);
     let rounds = std::env::var("ONGGI_CRASH_ROUNDS").map_or(1, |rounds| rounds.parse().expect("a number"));
     let first: u64 = std::env::var("ONGGI_TEST_SEED").map_or(0, |seed| seed.parse().expect("a number"));
     for round in 0..ROUNDS * rounds {

@@ -110,7 +110,7 @@ const WALKS: [&str; 3] = ["SCAN", "KEYS", "DBSIZE"];
 /// it; and, every other round, all of them after each request.
 #[test]
 fn random_commands_over_rows_answer_as_in_memory() {
-    let generator = Generator::new(&grammar::load(&[]).expect("the grammars parse"), false);
+    let generator = Generator::new(&grammar::load(&grammar::families()).expect("the grammars parse"), false);
     let mut reads = 0;
     for round in 0..ROUNDS {
         let mut seed = round + 1_000;
@@ -163,7 +163,7 @@ fn random_commands_over_rows_answer_as_in_memory() {
 /// gets all records of the log, ends as the server. Each keyspace leaves out what it has.
 #[test]
 fn records_come_back_over_rows_of_an_earlier_moment() {
-    let generator = Generator::new(&grammar::load(&[]).expect("the grammars parse"), false);
+    let generator = Generator::new(&grammar::load(&grammar::families()).expect("the grammars parse"), false);
     for round in 0..ROUNDS / 2 {
         let mut seed = round + 2_000;
         let mut rng = Rng::new(splitmix64(&mut seed));
@@ -305,7 +305,7 @@ pub fn is_compared(step: &Step, walks: &[&str], queued_own_words: &mut [bool]) -
 /// R1 to R3 over rounds of a thousand random requests, valid and bent, in both protocols, while time passes.
 #[test]
 fn random_commands_replay_and_survive_fetches() {
-    let generator = Generator::new(&grammar::load(&[]).expect("the grammars parse"), false);
+    let generator = Generator::new(&grammar::load(&grammar::families()).expect("the grammars parse"), false);
     let (mut compressed, mut decompressed) = (0, 0);
     for round in 0..ROUNDS {
         let mut seed = round;

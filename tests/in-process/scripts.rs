@@ -49,6 +49,38 @@ fn scripts_in_a_transaction_read_rows_at_once() {
     }
 }
 
+/// A script exchanges databases, so that the command after it reads a row of a keyspace that its queue did not name.
+#[test]
+fn commands_after_a_script_read_rows_at_once() {
+    for engine in ENGINES {
+        let mut server = TestServer::complete(engine, SHARDS);
+        let client = server.connect_listed();
+        server.run(client, &["SELECT", "1"]);
+        server.run(client, &["SET", "other", "one"]);
+        server.run(client, &["SELECT", "0"]);
+        server.run(client, &["MULTI"]);
+        server.run(client, &["SET", "other", "zero"]);
+        server.run(client, &["EVAL", "redis.call('SWAPDB', 0, 1) return redis.call('DBSIZE')", "0"]);
+        server.run(client, &["GET", "other"]);
+        server.run(client, &["APPEND", "other", "!"]);
+        assert_eq!(server.run(client, &["EXEC"]), "*4\r\n+OK\r\n:1\r\n$3\r\none\r\n:4\r\n");
+        server.assert_replica_agrees();
+    }
+}
+
+/// After its first change, a script asks for rows that no store of rows has, although its filter says so of some. Until
+/// the locks are opened it is known that there are none.
+#[test]
+fn absent_rows_are_read_once() {
+    let mut server = TestServer::complete(memory, SHARDS);
+    let _rows = server.back();
+    let client = server.connect_listed();
+    let text = "redis.call('SET', 'a', 1) return redis.call('HSET', KEYS[1], 'field', 'value')";
+    for number in 0..500 {
+        assert_eq!(server.run(client, &["EVAL", text, "1", &format!("absent:{number}")]), ":1\r\n");
+    }
+}
+
 /// What a script has changed before it raised is kept, and is in its record.
 #[test]
 fn changes_before_an_error_stay() {

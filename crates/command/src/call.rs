@@ -113,6 +113,19 @@ pub fn call(ctx: &mut Ctx<'_>, row: &Row) -> Result<(), Fetch> {
     }
 }
 
+/// As [`call`], of a command that cannot run again from its start, since others of its script or transaction have made
+/// changes before it: rows that it lacks are read at once, while the locks are held. A row that cannot be read is answered
+/// with an error.
+pub fn call_at_once(ctx: &mut Ctx<'_>, row: &Row) {
+    let mark = ctx.reply.mark();
+    while call(ctx, row).is_err() {
+        if let Err(error) = ctx.ks.load_lacking() {
+            let text = format!("IOERR a row of '{}' cannot be read: {error}", row.spec.name);
+            return fail(ctx.reply, mark, ctx.stats, row, text.as_bytes());
+        }
+    }
+}
+
 /// Runs a command that answers from one entry, where that is read as all others are.
 fn read(ctx: &mut Ctx<'_>, row: &Row, answer: Answer) -> Result<(), Stop> {
     let (key, now) = (ctx.key(row.first_key.into()), ctx.now());

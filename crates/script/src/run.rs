@@ -8,7 +8,7 @@
 use crate::cache::{Script, Scripts, Sha};
 use crate::lua::{Called, Engine, Failure, Function, Host};
 use crate::running::BUSY_AFTER;
-use command::call::{Done, Observer, call, fail};
+use command::call::{Done, Observer, call, call_at_once};
 use command::table::Row;
 use command::{Args, CommandTable, Ctx, Flags, Run as Runs, Stop};
 use engine::WriteClass;
@@ -256,16 +256,11 @@ impl Running<'_, '_> {
             inner.ks.next_command();
         }
         // Rows are read under the locks once the script cannot run again from its start (R1).
-        while call(&mut inner, row).is_err() {
-            if !self.has_written && !self.is_in_transaction {
-                self.lacks_rows = true;
-                return Called::Over;
-            }
-            if let Err(error) = inner.ks.load_lacking() {
-                let text = format!("IOERR a row of '{}' cannot be read: {error}", row.spec.name);
-                fail(inner.reply, inner.reply.mark(), inner.stats, row, text.as_bytes());
-                return Called::Answered;
-            }
+        if self.has_written || self.is_in_transaction {
+            call_at_once(&mut inner, row);
+        } else if call(&mut inner, row).is_err() {
+            self.lacks_rows = true;
+            return Called::Over;
         }
         let duration = inner.stats.now().saturating_sub(started);
         if let Some(stats) = inner.stats.command(row.index.into()) {

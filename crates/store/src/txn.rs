@@ -719,8 +719,7 @@ impl Keyspace for Txn<'_> {
 
     #[cold]
     fn load_lacking(&mut self) -> std::io::Result<()> {
-        let wants = std::mem::take(&mut self.scratch.wants);
-        self.held.load(&wants)
+        self.held.load(&mut self.scratch.wants)
     }
 
     fn next_command(&mut self) {

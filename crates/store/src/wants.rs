@@ -27,6 +27,8 @@ pub struct Want {
     pub ticket: Ticket,
     /// Holds the row. `None`: it comes by itself, and the command is tried again from time to time.
     pub rows: Option<Arc<dyn Rows>>,
+    /// It was read under the locks, and stays until they are opened ([`HeldShards::load`]).
+    pub(crate) is_loaded: bool,
 }
 
 impl Want {
@@ -56,12 +58,15 @@ impl Scratch {
             return;
         }
         let (space, hash, key) = (key.space, key.hash, key.bytes.into());
-        self.wants.push(Want { shard, space, hash, key, ticket: Ticket(0), rows: None });
+        self.wants.push(Want { shard, space, hash, key, ticket: Ticket(0), rows: None, is_loaded: false });
     }
 
     /// Asks the engines for tickets, still under the locks; without a fetch, what was noted is forgotten.
     #[cold]
     pub(crate) fn ask_for_wants(&mut self, held: &mut HeldShards<'_>, is_fetch: bool) {
+        for want in self.wants.extract_if(.., |want| want.is_loaded) {
+            held.get(want.shard).engine.release(&want.key());
+        }
         if !is_fetch {
             return self.wants.clear();
         }
@@ -75,14 +80,15 @@ impl Scratch {
 }
 
 impl HeldShards<'_> {
-    /// Reads rows while the shards are locked, and waits for the device. All of them are in memory together; nothing takes
-    /// memory from them before the locks are opened.
+    /// Reads rows while the shards are locked, and waits for the device. They stay until the locks are opened: that a row
+    /// is absent is known only while something wants it.
     #[cold]
-    pub(crate) fn load(&mut self, wants: &[Want]) -> io::Result<()> {
+    pub(crate) fn load(&mut self, wants: &mut [Want]) -> io::Result<()> {
         let (mut row, mut result) = (Vec::new(), Ok(()));
-        for want in wants {
+        for want in wants.iter_mut().filter(|want| !want.is_loaded) {
             let engine = &mut self.get(want.shard).engine;
             let Wanted { ticket, rows } = engine.want(&want.key());
+            want.is_loaded = true;
             let Some(rows) = rows else { continue };
             row.clear();
             match rows.get(&want.key, &mut row) {
@@ -94,9 +100,6 @@ impl HeldShards<'_> {
                     result = Err(error);
                 }
             }
-        }
-        for want in wants {
-            self.get(want.shard).engine.release(&want.key());
         }
         result
     }
@@ -126,7 +129,7 @@ impl Store {
         self.unlock_one(held);
         let Some(Wanted { ticket, rows }) = wanted else { return Ok(None) };
         let (space, hash, bytes) = (key.space, key.hash, key.bytes.into());
-        let want = Want { shard, space, hash, key: bytes, ticket, rows };
+        let want = Want { shard, space, hash, key: bytes, ticket, rows, is_loaded: false };
         if let Some(rows) = &want.rows {
             let mut row = Vec::new();
             match rows.get(key.bytes, &mut row) {

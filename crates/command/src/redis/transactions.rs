@@ -3,7 +3,7 @@
 //! A transaction runs as one command: EXEC holds the locks of all queued requests and watched keys at once, and its changes
 //! are one record of the log. So it is strictly serializable, whatever its keys.
 
-use crate::call::{Done, Observer, call};
+use crate::call::{Done, Observer, call_at_once};
 use crate::error::{self, Stop};
 use crate::session::{Transaction, WatchedKey};
 use crate::spec::{Argument, Docs};
@@ -107,8 +107,12 @@ fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
             hashed: None,
         };
         let started = ctx.stats.now();
-        // Every row has been read once under these locks, so none can be missing now.
-        call(&mut inner, &queued.row)?;
+        if inner.ks.may_fetch() {
+            inner.ks.next_command();
+        }
+        // Every row that the queue names has been read once under these locks. A script before it may have brought others
+        // into reach: SWAPDB does.
+        call_at_once(&mut inner, &queued.row);
         let duration = inner.stats.now().saturating_sub(started);
         if let Some(stats) = inner.stats.command(queued.row.index.into()) {
             stats.record(duration);
