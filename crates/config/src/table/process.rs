@@ -88,13 +88,14 @@ pub(super) static THREADS: &[Directive] = &[
     Directive::not_needed("hash-seed", Inert::text(""), "each start draws a new seed, which keeps clients from choosing colliding keys"),
 ];
 
-const NO_SCRIPTS: &str = "scripts are not offered yet";
+const FIXED_BUSY_TIME: &str = "other clients get -BUSY once a script has run for 5 s, which cannot be changed yet";
+const EFFECTS: &str = "scripts are logged by their effects, always";
 
 pub(super) static EXTENSIONS: &[Directive] = &[
     Directive::always_refused("loadmodule", "modules are not loaded, so their commands and types would be missing"),
-    Directive::not_needed("busy-reply-threshold", Inert::integer("5000", 0, i64::MAX), NO_SCRIPTS)
+    Directive::not_needed("busy-reply-threshold", Inert::integer("5000", 0, i64::MAX), FIXED_BUSY_TIME)
         .alias(&["lua-time-limit"]),
-    Directive::not_needed("lua-replicate-commands", Inert::flag("yes"), NO_SCRIPTS),
+    Directive::not_needed("lua-replicate-commands", Inert::flag("yes"), EFFECTS),
 ];
 
 const CPU_LISTS: &str = "processors are chosen from outside: taskset, or CPUAffinity= in the systemd unit";
