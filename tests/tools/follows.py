@@ -256,6 +256,10 @@ def a_new_copy_replaces_the_old(tools):
         follower = Follower(tools, address, "twice")
         follower.wait_for("behind")
         follower.kill()
+        # What is not finished is not served by mistake.
+        words = ("--port", "0", "--unixsocket", tools.scratch / "twice.sock", "--dir", tools.scratch / "twice")
+        told = tools.run("serve", *words, status=1)
+        assert "17 databases" in told, told
         client.pipeline(
             [("FLUSHALL",), *(("SET", f"new:{n}", "v" * 100) for n in range(5000)), ("SELECT", 3), ("SADD", "s", 1)]
         )

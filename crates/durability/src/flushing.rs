@@ -147,7 +147,7 @@ impl Durability {
         Ok(())
     }
 
-    /// Waits so long; false at the end.
+    /// Waits for this time, or until it is woken. Returns false at the end.
     fn wait(&self, time: Duration) -> bool {
         let mut state = self.flushing.state.lock();
         if !self.is_ended() {

@@ -401,8 +401,8 @@ impl MemEngine {
         self.backed(id).map_or(0, |backed| backed.dirty.len())
     }
 
-    /// Drops clean entries of all backed keyspaces, about so many bytes, looking at a bounded number of entries: so it may
-    /// drop none although there are some, and finds them when it is called again.
+    /// Drops clean entries of all backed keyspaces, about `wanted_bytes` of them. It looks at a bounded number of entries,
+    /// so it may drop none although there are some; the next call looks further.
     pub fn drop_clean_anywhere(&mut self, wanted_bytes: usize) -> usize {
         let mut dropped = 0;
         for id in (0..self.spaces.len()).map(|id| KeyspaceId(id as u32)) {

@@ -50,7 +50,7 @@ pub use contents::{BigKey, Contents, Database, Kind, Untaken};
 pub use error::MigrateError;
 pub use examine::{Examination, examine, examine_log};
 pub use export::{Export, export};
-pub use follow::{Event, Follow, Followed, Receive, follow, receive};
+pub use follow::{Event, Follow, Followed, Receive, copy_file, follow, receive};
 pub use import::{Import, Imported, ImportedLog, import, import_log};
 pub use pen::Exported;
 pub use report::{report, report_log};

@@ -99,7 +99,7 @@ pub(crate) fn is_timed(name: &str, args: &Args<'_>) -> bool {
     let is = |argument: &[u8], word: &str| argument.eq_ignore_ascii_case(word.as_bytes());
     let is_word = |argument: &[u8]| RELATIVE_WORDS.iter().any(|word| is(argument, word));
     let options = MAYBE_RELATIVE.iter().find(|(maybe, _)| *maybe == name).map(|(_, from)| args.from(*from));
-    // Names and values of fields stand behind that word.
+    // Names and values of fields follow that word.
     let mut options = options.into_iter().flatten().take_while(|argument| !is(argument, "FIELDS"));
     let is_restore = name == "restore" && !args.from(4).any(|argument| is(argument, "ABSTTL"));
     let names_its_id = name == "xadd" && args.from(2).any(|argument| argument == b"*");

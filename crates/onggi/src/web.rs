@@ -35,7 +35,9 @@ pub fn start(settings: &Settings, control: &Control) -> io::Result<Option<Web>> 
     let address = (Ipv4Addr::LOCALHOST, settings.http_port);
     let listener = TcpListener::bind(address).map_err(|error| {
         let port = settings.http_port;
-        io::Error::new(error.kind(), format!("cannot listen on 127.0.0.1:{port} (http-port): {error}"))
+        io::Error::new(error.kind(), format!(
+            "cannot listen on 127.0.0.1:{port} (http-port): {error}; choose another with --http-port, or 0 for no page"
+        ))
     })?;
     Web::start(listener, Arc::new(Server(control.clone()))).map(Some)
 }

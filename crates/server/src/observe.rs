@@ -23,7 +23,7 @@ pub fn info(shared: &Shared) -> Option<String> {
     let now = shared.store.clock.now_ms();
     let mut session = Session::new(0, true, now);
     let mut reply = ReplyBuffer::new(Protocol::Resp3);
-    // These calls are nobody's, and count nowhere.
+    // These calls belong to no client, so the statistics leave them out.
     let stats = WorkerStats::new(shared.table.rows().len());
     let at = At { now, db: DbIndex(0), touch: false, worker: 0, writes: WriteClass::Nothing };
     let called = shared.store.commit(&mut Scratch::default(), &LockSet::None, &at, |txn| {

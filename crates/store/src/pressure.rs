@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! writer: over the memory budget, and nothing clean to drop --is_wanted--> flush
-//! flush:  so much is not flushed that writes must wait -----is_behind----> writer: waits, others go on
+//! flush:  unflushed changes are at their limit ------------is_behind----> writer: waits, others go on
 //! flush:  cannot write rows -------------------------------is_failing----> writer: refused for want of memory
 //! ```
 //!
@@ -27,7 +27,7 @@ pub struct FlushPressure {
 }
 
 impl FlushPressure {
-    /// Says whether so much is not flushed that writes to databases on disk wait.
+    /// Sets whether writes to databases on disk wait, because unflushed changes are at their limit.
     pub fn set_behind(&self, is_behind: bool) {
         self.is_behind.store(is_behind, Ordering::Relaxed);
     }

@@ -218,7 +218,7 @@ fn session(
         Opened::Continue(position) => (false, position),
     };
     tell(&Event::Connected { is_copy, position: &position });
-    let file = beside(follow.dir, ".copy.rdb");
+    let file = copy_file(follow.dir);
     if is_copy {
         receive_copy(&mut link, &**follow.fs, &file, stop, &mut |bytes| tell(&Event::Received(bytes)))?;
     }
@@ -328,12 +328,14 @@ impl Write for Out<'_> {
     }
 }
 
-/// A path beside the directory: `DIR.copy.rdb`.
+/// The file beside a data directory that receives a copy: `DIR.copy.rdb`.
+pub fn copy_file(dir: &Path) -> PathBuf {
+    beside(dir, ".copy.rdb")
+}
+
+/// A path beside the directory, whether that is written with a slash at its end or without.
 fn beside(dir: &Path, suffix: &str) -> PathBuf {
-    let mut name: OsString = dir.as_os_str().to_owned();
-    while name.as_encoded_bytes().last() == Some(&b'/') && name.len() > 1 {
-        name = Path::new(&name).components().as_path().as_os_str().to_owned();
-    }
+    let mut name: OsString = dir.components().as_path().into();
     name.push(suffix);
     name.into()
 }

@@ -9,8 +9,7 @@ use inspect::text::{count, size};
 use migrate::{Event, Follow, MigrateError, Receive};
 use replication::Primary;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -30,7 +29,7 @@ pub fn run(args: &ImportArgs, primary: &Primary) -> ExitCode {
 /// Receives a copy as a file, and examines or imports that.
 fn copy(args: &ImportArgs, primary: &Primary) -> ExitCode {
     let file = match &args.dir {
-        Some(dir) if !args.dry_run => beside(dir),
+        Some(dir) if !args.dry_run => migrate::copy_file(dir),
         _ => std::env::temp_dir().join(format!("onggi-copy-{}.rdb", std::process::id())),
     };
     let code = match receive(primary, &file) {
@@ -50,12 +49,6 @@ fn receive(primary: &Primary, file: &Path) -> Result<(), MigrateError> {
     let bytes = migrate::receive(&Receive { fs: progress.fs(), primary, file }, &mut |_| ())?;
     progress.say(&format!("received a copy of {primary}, {}", size(bytes)));
     Ok(())
-}
-
-fn beside(dir: &Path) -> PathBuf {
-    let mut name: OsString = dir.components().as_path().into();
-    name.push(".copy.rdb");
-    name.into()
 }
 
 fn follow(args: &ImportArgs, primary: &Primary, dir: &Path) -> ExitCode {
