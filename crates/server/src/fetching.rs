@@ -191,7 +191,15 @@ mod tests {
 
     fn want(number: u64, rows: &Arc<SortedRows>) -> Want {
         let (key, ticket) = (number.to_string().into_bytes().into(), Ticket(number));
-        Want { shard: ShardId(0), space: KeyspaceId(0), hash: number, key, ticket, rows: Some(rows.clone()) }
+        Want {
+            shard: ShardId(0),
+            space: KeyspaceId(0),
+            hash: number,
+            key,
+            ticket,
+            rows: Some(rows.clone()),
+            is_loaded: false,
+        }
     }
 
     /// Whoever asks is told, each under its number, though threads begin and share reads as they come.

@@ -27,8 +27,8 @@ pub struct Want {
     pub ticket: Ticket,
     /// Holds the row. `None`: it comes by itself, and the command is tried again from time to time.
     pub rows: Option<Arc<dyn Rows>>,
-    /// It was read under the locks, and stays until they are opened ([`HeldShards::load`]).
-    pub(crate) is_loaded: bool,
+    /// It was read under the locks, and stays until they are opened (`HeldShards::load`).
+    pub is_loaded: bool,
 }
 
 impl Want {
