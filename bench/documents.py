@@ -3,7 +3,7 @@
 
     python3 bench/documents.py --onggi target/release/onggi --valkey /path/to/valkey-server [--kind json] DIR...
 
-The documents come from the files below the directories, as in crates/codec/examples/measure: small JSON files and the
+The documents come from the files below the directories, as in crates/keyspace/codec/examples/measure: small JSON files and the
 members of large ones, short texts and the sections of long ones, each only once. Every server gets all of them; a key
 names the kind of file that its document comes from. Memory is the process' memory (resident, private and shared) less
 that of the empty process. Onggi is measured when its background pass is idle. Every document is read back and compared

@@ -213,7 +213,7 @@ impl Server {
 }
 
 fn committed() -> Vec<PathBuf> {
-    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/rdb/testdata");
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/keyspace/rdb/testdata");
     let mut paths: Vec<_> = fs::read_dir(testdata)
         .expect("testdata of crate rdb")
         .map(|file| file.expect("a file of testdata").path())

@@ -173,6 +173,6 @@ fn dependencies_inside_the_workspace_are_found() {
     // Guards the tests above: were no edges found, they could not fail.
     let members = metadata::members();
     let found =
-        edges(&members).iter().any(|(user, used)| user.directory == "crates/engine" && used.directory == "crates/base");
+        edges(&members).iter().any(|(user, used)| user.directory == "crates/keyspace/engine" && used.directory == "crates/ground/base");
     assert!(found, "the edge engine -> base was not seen");
 }

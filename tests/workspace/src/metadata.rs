@@ -8,7 +8,7 @@ use std::process::Command;
 pub struct Member {
     /// Package name, as in `onggi-base`.
     pub name: String,
-    /// Directory from the root, as in `crates/base`.
+    /// Directory from the root, as in `crates/ground/base`.
     pub directory: String,
     /// Direct dependencies of all kinds.
     pub dependencies: Vec<Dependency>,

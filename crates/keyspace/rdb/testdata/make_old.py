@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes files with forms that the servers at hand read and do not write: crates/rdb/testdata/make_old.py
+"""Makes files with forms that the servers at hand read and do not write: crates/keyspace/rdb/testdata/make_old.py
 
 old-forms.rdb: what Redis 2.6 to 6.2 wrote, byte by byte after docs/formats/rdb.md; the test of real servers loads it into
 Redis 7.0 and Valkey 9.1. redis74-fields.rdb: hashes with field expirations as Redis 7.4 keeps them, and a value of a module;

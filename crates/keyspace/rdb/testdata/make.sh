@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the files that real servers write: crates/rdb/testdata/make.sh redis-server NAME
+# Makes the files that real servers write: crates/keyspace/rdb/testdata/make.sh redis-server NAME
 #
 # Collections packed (NAME-packed.rdb) and not (NAME-plain.rdb), without compression and checksum (NAME-bare.rdb), and with
 # what only Valkey 9 has (NAME-fields.rdb: a hash whose fields expire). The committed ones were made by redis-server 7.0.15

@@ -190,7 +190,7 @@ mod tests {
     /// The page has one row for each reason, with all of its names.
     #[test]
     fn the_page_lists_the_table() {
-        let page = include_str!("../../../docs/protocol/absent-commands.md");
+        let page = include_str!("../../../../docs/protocol/absent-commands.md");
         let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
         let wanted: Vec<String> = ABSENT
             .iter()

@@ -65,7 +65,7 @@ fn labels_are_escaped() {
 /// docs/metrics.md has the table, row by row.
 #[test]
 fn the_page_of_metrics_is_the_table() {
-    let page = include_str!("../../../../docs/metrics.md");
+    let page = include_str!("../../../../../docs/metrics.md");
     let row = |metric: &Metric| {
         let kind = if metric.kind == Kind::Counter { "counter" } else { "gauge" };
         format!("| `{}` | {kind} | `{}` | {} |", metric.name, metric.field, metric.help)
