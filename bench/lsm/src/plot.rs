@@ -10,7 +10,7 @@ const HEIGHT: f64 = 360.0;
 const LEFT: f64 = 40.0;
 const BELOW: f64 = 30.0;
 const RIGHT: f64 = 150.0;
-/// Told apart in print, too.
+/// Distinguishable in print, too.
 const COLOURS: [&str; 8] = ["#0b6e99", "#d1495b", "#66a182", "#edae49", "#5c4b8a", "#8d6b48", "#2e4057", "#b0b0b0"];
 
 /// Bytes of files per live byte, from the first update to the last of each engine.

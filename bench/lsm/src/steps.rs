@@ -20,7 +20,7 @@ const READS: u64 = 200_000;
 /// Scans, and their pairs: enough to measure more than a single merge that scans have triggered.
 const SCANS: u64 = 20_000;
 const SCAN_PAIRS: usize = 100;
-/// Threads of each kind, and for how long they go on.
+/// Threads of each kind, and how long they run.
 const MIXED_THREADS: u64 = 4;
 const MIXED_SECONDS: f64 = 5.0;
 /// Bytes of keys and values in the log to replay, and the memtable that holds all of them.

@@ -69,7 +69,7 @@ pub fn run(engine: &dyn Engine, keys: u64) -> Result<Vec<Ycsb>, Failure> {
         let (begin, begin_cpu) = (Instant::now(), process::cpu());
         (0..count).try_for_each(|_| client.operate(engine, mix))?;
         let seconds = begin.elapsed().as_secs_f64();
-        // What the writes leave to do behind is theirs.
+        // Background work that the writes leave counts for them.
         process::await_quiet()?;
         all.push(Ycsb {
             workload,

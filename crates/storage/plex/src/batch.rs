@@ -2,17 +2,18 @@
 //!
 //! ```text
 //!   record      operation ...
-//!   operation   tag | [sequence number] | [position of an external log] | [key space] | length | key | [length] | value
+//!   operation   tag | [sequence number] | [position of an external log] | [space] | length | key | [length] | value
 //! ```
 //!
 //! The last operation's last part has no length: it reaches to the record's end. So a batch of one put costs two bytes
 //! here, and eight with its frame. Format: docs/formats/plex-wal.md.
 
-use std::ops::Range;
+use std::ops::RangeBounds;
 
 use base::varint;
 
 use crate::error::{Error, Result};
+use crate::iter::IterOptions;
 use crate::key::{BATCH_BYTES_MAX, KEY_LEN_MAX, SEQNO_MAX, Seqno, VALUE_LEN_MAX};
 
 /// The kinds of operations, in the tag's low three bits; 0 is the log's own mark.
@@ -25,13 +26,13 @@ const KIND_MASK: u8 = 7;
 const HAS_KEY_SPACE: u8 = 1 << 3;
 /// This is the last operation.
 const IS_LAST: u8 = 1 << 4;
-/// First operation only: its sequence number follows (otherwise it is the one behind the record before).
+/// First operation only: its sequence number follows (otherwise it is the next after the record before).
 const HAS_SEQNO: u8 = 1 << 5;
 /// First operation only: the position of an external log follows.
 const HAS_LSN: u8 = 1 << 6;
 
-/// Changes that become visible together and are recovered together or not at all. Later operations win over earlier ones
-/// of the same batch.
+/// Changes that become visible together and are recovered together or not at all. Later operations win over earlier
+/// ones of the same batch.
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
     operations: Vec<Operation>,
@@ -50,12 +51,28 @@ struct Operation {
     second_len: usize,
 }
 
+impl Operation {
+    /// The end of a range is after its start, so it is never empty.
+    fn is_open_range(&self) -> bool {
+        self.kind == DELETE_RANGE && self.second_len == 0
+    }
+}
+
 /// One operation, to be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change<'a> {
-    Put { key: &'a [u8], value: &'a [u8] },
-    Delete { key: &'a [u8] },
-    DeleteRange { start: &'a [u8], end: &'a [u8] },
+    Put {
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    Delete {
+        key: &'a [u8],
+    },
+    /// Without an end where that is empty, which a written batch has not.
+    DeleteRange {
+        start: &'a [u8],
+        end: &'a [u8],
+    },
 }
 
 impl WriteBatch {
@@ -85,17 +102,61 @@ impl WriteBatch {
     }
 
     /// Deletes all keys of the range, in the default key space.
-    pub fn delete_range(&mut self, range: Range<&[u8]>) -> &mut Self {
+    pub fn delete_range<'a>(&mut self, range: impl RangeBounds<&'a [u8]>) -> &mut Self {
         self.delete_range_in(crate::KeySpaceId::DEFAULT, range)
     }
 
-    /// Deletes all keys from the range's start (included) to its end (excluded). An empty range does nothing.
-    pub fn delete_range_in(&mut self, space: crate::KeySpaceId, range: Range<&[u8]>) -> &mut Self {
-        if range.start < range.end { self.push(DELETE_RANGE, space, range.start, range.end) } else { self }
+    /// Deletes all keys of the range, such as `start..end`, `start..` or `..`. An empty range does nothing.
+    pub fn delete_range_in<'a>(&mut self, space: crate::KeySpaceId, range: impl RangeBounds<&'a [u8]>) -> &mut Self {
+        let IterOptions { lower, upper } = IterOptions::range(range);
+        let (start, end) = (lower.unwrap_or_default(), upper.as_deref());
+        if end.is_some_and(|end| end <= &start[..]) {
+            return self;
+        }
+        // The end of a range that has none is found when the batch is written (see `closed`).
+        self.push(DELETE_RANGE, space, &start, end.unwrap_or_default())
     }
 
-    /// The position in an external log behind the record that this batch comes from. A flush that contains the batch
-    /// makes it [`recovered_lsn`](crate::Db::recovered_lsn) of the next open. Positions must not decrease.
+    /// Whether a deleted range has no end yet.
+    pub(crate) fn has_open_ranges(&self) -> bool {
+        self.operations.iter().any(Operation::is_open_range)
+    }
+
+    /// The batch with an end for each deleted range: the first key after the largest that exists. `largest` returns a
+    /// bound of the keys of a key space, without those of this batch.
+    pub(crate) fn closed(&self, largest: impl Fn(u32) -> Option<Vec<u8>>) -> Self {
+        let mut closed = Self { lsn: self.lsn, wrong: self.wrong, ..Self::default() };
+        for operation in &self.operations {
+            let space = crate::KeySpaceId(operation.key_space);
+            let (start, second) = self.parts(operation);
+            if !operation.is_open_range() {
+                closed.push(operation.kind, space, start, second);
+                continue;
+            }
+            let own = closed.operations.iter().filter(|own| own.key_space == operation.key_space && own.kind == PUT);
+            let own = own.map(|own| closed.parts(own).0).max().map(<[u8]>::to_vec);
+            let last = largest(operation.key_space).max(own).filter(|last| &last[..] >= start);
+            match last {
+                None => {}
+                Some(mut last) if last.len() < KEY_LEN_MAX => {
+                    last.push(0);
+                    closed.push(DELETE_RANGE, space, start, &last);
+                }
+                // There is no longer key that could be the end.
+                Some(last) => {
+                    if start < &last[..] {
+                        closed.push(DELETE_RANGE, space, start, &last);
+                    }
+                    closed.push(DELETE, space, &last, b"");
+                }
+            }
+        }
+        closed
+    }
+
+    /// The position in an external log after the record that this batch comes from. A flush that contains the batch
+    /// makes it [`recovered_lsn`](crate::Db::recovered_lsn) of the next open. A batch
+    /// with a smaller position than one written before, since the open, is refused.
     pub fn set_lsn(&mut self, lsn: u64) -> &mut Self {
         self.lsn = lsn;
         self
@@ -119,7 +180,7 @@ impl WriteBatch {
         self.wrong = None;
     }
 
-    /// Lets go of memory for keys and values beyond so many bytes.
+    /// Frees memory for keys and values beyond `bytes`.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         if self.data.capacity() > bytes {
             self.data = Vec::new();
@@ -237,8 +298,9 @@ pub(crate) struct RecordHead {
     pub lsn: u64,
 }
 
-/// Hands a record's operations to `see`, with their key spaces and without a copy, and gives what holds for all of them. `next` is
-/// the first one's sequence number unless one stands in the record. `None` if the bytes are no batch: what was seen does not count.
+/// Hands a record's operations to `see`, with their key spaces and without a copy, and gives what holds for all of
+/// them. `next` is the first one's sequence number unless one stands in the record. `None` if the bytes are no batch:
+/// what was seen does not count.
 pub(crate) fn decode_changes<'a>(
     mut bytes: &'a [u8],
     next: Seqno,
@@ -280,7 +342,7 @@ pub(crate) fn decode_changes<'a>(
     (rest.is_empty() && head.first <= SEQNO_MAX - head.len).then_some(head)
 }
 
-/// Whether so many bytes in so many operations are more than [`BATCH_BYTES_MAX`].
+/// Whether a batch of this size is larger than [`BATCH_BYTES_MAX`].
 fn is_too_long(bytes: usize, operations: usize) -> bool {
     (bytes as u64).saturating_add((operations as u64).saturating_mul(32)) > BATCH_BYTES_MAX
 }
@@ -305,7 +367,7 @@ mod tests {
                 match rng.below(3) {
                     0 => batch.put_in(space, &key, &vec![b'v'; rng.below(300) as usize]),
                     1 => batch.delete_in(space, &key),
-                    _ => batch.delete_range_in(space, &key..b"z"),
+                    _ => batch.delete_range_in(space, &key[..]..&b"z"[..]),
                 };
             }
             let seqno = (!rng.one_in(2)).then_some(rng.below(1 << 40));
@@ -324,7 +386,7 @@ mod tests {
         }
     }
 
-    /// The promised size: two bytes beside key and value for a single put, eight in the file.
+    /// The promised size: two bytes in addition to key and value for a single put, eight in the file.
     #[test]
     fn a_put_costs_two_bytes() {
         let mut record = Vec::new();

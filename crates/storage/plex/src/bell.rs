@@ -1,11 +1,11 @@
-//! Rung when something happens that others may wait for: a full memtable, a flush, a merge, tables that scans come to often,
-//! the close.
+//! Rung when something happens that others may wait for: a full memtable, a flush, a merge, tables that scans come to
+//! often, the close.
 
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// Counts how often it was rung, so that nobody waits for what has happened already.
+/// Counts how often it was rung, so that no thread waits for what has happened already.
 #[derive(Debug, Default)]
 pub(crate) struct Bell {
     rung: Mutex<u64>,
@@ -13,7 +13,7 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// Wakes everybody who waits; how often it was rung by now.
+    /// Wakes every waiting thread; returns how often it was rung by now.
     pub fn ring(&self) -> u64 {
         let mut rung = self.rung.lock();
         *rung += 1;

@@ -1,23 +1,25 @@
-//! The block cache: bounded in bytes, shared by all tables of a database. Parts of indexes and of filters are kept in it like blocks
-//! of data.
+//! The block cache: bounded in bytes, shared by all tables of a database. Parts of indexes and of filters are kept in
+//! it like blocks of data. Whole filters and indexes and sketches stay with their tables and are charged to it: blocks
+//! get what these leave, and a quarter of the cache in any case.
 //!
 //! ```text
 //!   table: place of block 0, 1, 2 ... --> cell: name, block, visited      part 0: cells 0 .. n, hand
 //!                                                                         part 1: cells n .. 2n, hand
 //! ```
 //!
-//! Whoever may read a block keeps its [`Place`], so a hit is found without a search: it locks one cell, for reading, and
-//! moves nothing. A place may be out of date, and the cell then has another name.
+//! A reader of a block keeps its [`Place`], so a hit needs no search: it locks one cell, for reading, and moves
+//! nothing. A place may be out of date, and the cell then has another name.
 //!
-//! Eviction is by CLOCK: a hit sets the cell's *visited* bit, and a hand that goes round the cells of a part clears bits
-//! and takes the first cell without one. Blocks come in without the bit, so one pass of a scan does not push out what is
-//! read again and again. And once there is no room, only one in a few of the blocks that were missing comes in: to put a block
-//! into memory that was not touched for long costs more than to read it from the page cache, and what is read often still comes in
-//! soon. Where a quarter of the blocks fits and all are read alike, a get takes a sixth longer if each comes in, and no less time if
-//! fewer than one in four do. (With q-LRU, as this is called for lists, a smaller share keeps more of what is popular: Garetto,
-//! Leonardi and Martina, "A Unified Approach to the Performance Analysis of Caching Systems", 2016.)
+//! Eviction is by CLOCK: a hit sets the cell's *visited* bit, and a hand that circles over the cells of a part clears
+//! bits and takes the first cell without one. Blocks enter without the bit, so one pass of a scan does not evict blocks
+//! that are read again and again. Once there is no room, only one in a few of the missing blocks is admitted. To copy a
+//! block into memory that was not touched for long costs more than to read it from the page cache, and a block that is
+//! read often is still admitted soon. Where a quarter of the blocks fits and all are read alike, a get takes a sixth
+//! longer if each is admitted, and no less time if fewer than one in four are. (With q-LRU, as this is called for
+//! lists, a smaller share keeps more of what is popular: Garetto, Leonardi and Martina, "A Unified Approach to the
+//! Performance Analysis of Caching Systems", 2016.)
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
@@ -44,6 +46,9 @@ pub(crate) enum Fill {
     Pass,
 }
 
+/// Memory that tables keep reduces the room for blocks, but leaves them this share: one byte in this many.
+const BLOCKS_SHARE: usize = 4;
+
 /// Which of the blocks that were missing are kept where there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admit {
@@ -59,7 +64,7 @@ const ADMIT_ONE_IN: u64 = 4;
 /// A block's name: number of the table, number in it.
 type BlockId = (u64, u64);
 
-/// The cell that had a block when somebody last looked; kept by the block's table.
+/// The cell that had a block at the last access; kept by the block's table.
 #[derive(Debug)]
 pub(crate) struct Place(AtomicU32);
 
@@ -74,11 +79,15 @@ impl Place {
 pub(crate) struct BlockCache {
     /// Descriptors that tables have, which are a cache as well.
     pub open_files: OpenFiles,
+    /// How often tables had scans for which a merge may pay.
+    pub scan_signals: AtomicU64,
     chunks: Box<[OnceLock<Box<[Cell]>>]>,
     /// Cells of a part.
     part_cells: usize,
     parts: Vec<Mutex<Part>>,
-    part_bytes_max: usize,
+    bytes_max: usize,
+    /// What open tables keep in memory for good: whole filters and indexes, sketches.
+    charged: AtomicUsize,
     /// Something had to go for what came last, and nothing was forgotten since.
     is_full: AtomicBool,
     hits: AtomicU64,
@@ -126,7 +135,7 @@ impl Cached {
     }
 }
 
-/// What fits in a cache line is all a hit touches beside the block.
+/// A hit touches one cache line in addition to the block.
 #[derive(Default)]
 #[repr(align(64))]
 struct Cell {
@@ -169,17 +178,18 @@ impl BlockCache {
         Self { open_files: OpenFiles::new(max), ..self }
     }
 
-    /// A cache of at most so many bytes, for blocks of about `block_bytes`; 0 keeps nothing.
+    /// A cache of at most `bytes_max`, for blocks of about `block_bytes`; 0 keeps nothing.
     pub fn new(bytes_max: usize, block_bytes: usize) -> Self {
-        let part_bytes_max = bytes_max / PART_COUNT;
-        let part_cells = part_bytes_max / block_bytes.saturating_add(ENTRY_OVERHEAD);
+        let part_cells = bytes_max / PART_COUNT / block_bytes.saturating_add(ENTRY_OVERHEAD);
         let chunk_count = (PART_COUNT * part_cells).div_ceil(CHUNK_CELLS);
         Self {
             open_files: OpenFiles::new(usize::MAX),
+            scan_signals: AtomicU64::new(0),
             chunks: (0..chunk_count).map(|_| OnceLock::new()).collect(),
             part_cells,
             parts: (0..PART_COUNT).map(|_| Mutex::default()).collect(),
-            part_bytes_max,
+            bytes_max,
+            charged: AtomicUsize::new(0),
             is_full: AtomicBool::new(false),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
@@ -199,7 +209,8 @@ impl BlockCache {
         self.with(place, id, Cached::clone)
     }
 
-    /// What `look` says of it: without a hold on it, which is memory of its own. What is looked at stays, so it should be short.
+    /// What `look` says of it: without a hold on it, which is memory of its own. What is looked at stays, so it should
+    /// be short.
     pub fn with<T>(&self, place: &Place, id: BlockId, look: impl FnOnce(&Cached) -> T) -> Option<T> {
         let at = place.0.load(Ordering::Relaxed) as usize;
         let chunk = self.chunks.get(at / CHUNK_CELLS).and_then(OnceLock::get);
@@ -217,19 +228,21 @@ impl BlockCache {
         found
     }
 
-    /// Keeps a block that was not found, if it is admitted. Two who missed it at once may both keep it; one of the cells ages.
+    /// Keeps a block that was not found, if it is admitted. Two readers that missed it at once may both keep it; one of
+    /// the cells ages.
     pub fn insert(&self, place: &Place, id: BlockId, cached: &Cached, admit: Admit) {
         let bytes = cached.bytes();
-        if bytes > self.part_bytes_max || self.part_cells == 0 || !self.admits(id, admit) {
+        let part_bytes_max = self.part_bytes_max();
+        if bytes > part_bytes_max || self.part_cells == 0 || !self.admits(id, admit) {
             return;
         }
         let number = (mix(id) >> 32) as usize % PART_COUNT;
-        // The last that goes is let go of behind the lock.
+        // The block evicted last is dropped after the unlock.
         let (mut gone, mut is_full) = (None, false);
         let mut part = self.parts[number].lock();
         // Ends: a second round finds all bits cleared, and an empty part has room.
         let cell = loop {
-            if part.bytes + bytes <= self.part_bytes_max
+            if part.bytes + bytes <= part_bytes_max
                 && let Some(free) = part.take_free(self.part_cells)
             {
                 break number * self.part_cells + free;
@@ -238,7 +251,7 @@ impl BlockCache {
             let at = part.hand;
             part.hand = (part.hand + 1) % part.used.max(1);
             let cell = self.cell(number * self.part_cells + at);
-            // What somebody is looking at is not waited for.
+            // Do not wait for a block that a reader holds.
             if !cell.visited.swap(false, Ordering::Relaxed)
                 && let Some((_, old)) = cell.content.try_write().and_then(|mut content| content.take())
             {
@@ -254,13 +267,29 @@ impl BlockCache {
         drop(gone);
     }
 
+    /// Most bytes of blocks in a part, after what is charged.
+    fn part_bytes_max(&self) -> usize {
+        let left = self.bytes_max.saturating_sub(self.charged.load(Ordering::Relaxed));
+        left.max(self.bytes_max / BLOCKS_SHARE) / PART_COUNT
+    }
+
+    /// Takes room for what a table keeps in memory. Blocks that are too many by now go when the next ones come.
+    pub fn charge(&self, bytes: u64) {
+        self.charged.fetch_add(bytes as usize, Ordering::Relaxed);
+    }
+
+    /// Gives back the room of a table that closes.
+    pub fn discharge(&self, bytes: u64) {
+        self.charged.fetch_sub(bytes as usize, Ordering::Relaxed);
+    }
+
     fn admits(&self, id: BlockId, admit: Admit) -> bool {
         // By the number of misses so far, stirred so that no rhythm of reads meets that of admissions.
         let draw = || mix((id.0, self.misses.load(Ordering::Relaxed))) >> 32;
         admit == Admit::All || !self.is_full.load(Ordering::Relaxed) || draw().is_multiple_of(ADMIT_ONE_IN)
     }
 
-    /// Lets go of a block that nobody will ask for again, if its place is right.
+    /// Drops a block that no reader will ask for again, if its place is right.
     pub fn forget(&self, place: &Place, id: BlockId) {
         let at = place.0.load(Ordering::Relaxed) as usize;
         let Some(chunk) = self.chunks.get(at / CHUNK_CELLS).and_then(OnceLock::get) else { return };
@@ -300,7 +329,7 @@ mod tests {
     use super::*;
     use base::Rng;
 
-    /// One restart point at 0, in front of so many zeroes.
+    /// One restart point at 0, after `len` zeroes.
     fn block(len: usize) -> Cached {
         let mut bytes = vec![0; len + 8];
         bytes[len + 4] = 1;
@@ -343,7 +372,8 @@ mod tests {
         assert!(cache.get(&place, (1, 1)).is_none());
     }
 
-    /// A full cache takes in one block in a few, also one that is missed again and again, and what was forgotten makes room for all.
+    /// A full cache takes in one block in a few, also one that is missed again and again, and what was forgotten makes
+    /// room for all.
     #[test]
     fn admission_and_oblivion() {
         let cache = BlockCache::new(16 * 10_000, 4);
@@ -367,6 +397,23 @@ mod tests {
         assert_eq!(cache.bytes(), 0);
         assert_eq!(kept(4000), 0);
         assert!(kept(4000) > 690);
+    }
+
+    /// What tables keep in memory comes out of the same bytes, but for a quarter; given back, blocks have it again.
+    #[test]
+    fn what_is_charged_leaves_less_to_blocks() {
+        let cache = BlockCache::new(16 * 10_000, 4);
+        let fill = |table: u64| {
+            (0..6000).for_each(|number| cache.insert(&Place::new(), (table, number), &block(4), Admit::All));
+            cache.bytes()
+        };
+        assert!(fill(1) > 16 * 9_000);
+        cache.charge(16 * 5_000);
+        assert!((16 * 4_500..=16 * 5_000).contains(&fill(2)));
+        cache.charge(16 * 20_000);
+        assert!((16 * 2_000..=16 * 2_500).contains(&fill(3)));
+        cache.discharge(16 * 25_000);
+        assert!(fill(4) > 16 * 9_000);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::version::{TablePlace, VersionEdit};
 /// directory, those of the manifest that counts. Nothing is changed, and the database may be open meanwhile.
 ///
 /// # Errors
-/// Corruption, with what came before it handed over; a newer format; a file that is none of the three.
+/// Corruption, with what came before it handed over; a newer format; a file of another kind.
 pub fn dump(path: impl AsRef<Path>, options: &Options, mut line: impl FnMut(String)) -> Result<()> {
     let (path, fs) = (path.as_ref(), &options.fs);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -92,7 +92,7 @@ fn dump_manifest(dir: &Path, number: u64, options: &Options, line: &mut impl FnM
             }
         }
         if key_order == KeyOrder::Hash {
-            line("keys behind their hashes".into());
+            line("keys after their hashes".into());
         }
         key_spaces.iter().for_each(|(id, name)| line(format!("key space {id} {}", text(name))));
         dropped.iter().for_each(|id| line(format!("drop key space {id}")));
@@ -113,7 +113,7 @@ fn info(info: &TableInfo) -> String {
     format!("bytes {bytes} entries {entry_count} from {} to {}{under}", text(smallest), text(largest))
 }
 
-/// Bytes for people, so that they can be told apart.
+/// Bytes for people, so that they can be distinguished.
 fn text(bytes: &[u8]) -> String {
     format!("\"{}\"", bytes.escape_ascii())
 }

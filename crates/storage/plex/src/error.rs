@@ -1,4 +1,4 @@
-//! What can go wrong, told apart as far as a caller can act on it.
+//! What can go wrong, distinguished as far as a caller can act on it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,18 +48,29 @@ pub enum Error {
     /// An argument outside its documented range.
     #[error("invalid argument: {0}")]
     InvalidArgument(String),
+    /// Another write changed a key since the transaction began; nothing was written.
+    #[error("key {} of key space {} was changed since the transaction began; run it again", key.escape_ascii(), space.0)]
+    Conflict {
+        /// The key space.
+        space: crate::KeySpaceId,
+        /// The first such key that was found.
+        key: Vec<u8>,
+    },
     /// This database, as it was made, cannot do this.
     #[error("not supported: {0}")]
     Unsupported(String),
-    /// The device was full in the middle of a change, or there was no free descriptor or memory. Reads go on, and
-    /// writes do by themselves as soon as the cause has passed: nothing has to be opened anew.
+    /// The database was opened by [`Db::open_read_only`](crate::Db::open_read_only).
+    #[error("the database is open for reading only")]
+    ReadOnly,
+    /// The device was full in the middle of a change, or there was no free descriptor or memory. Reads work, and writes
+    /// resume as soon as the cause has passed: the database need not be opened again.
     #[error("the database accepts no writes until the cause has passed: {cause}")]
     Suspended {
         /// The failure.
         #[source]
         cause: Arc<Error>,
     },
-    /// An earlier write or sync failed in a way that leaves the state on disk unknown. Reads go on; writes need a new
+    /// An earlier write or sync failed in a way that leaves the state on disk unknown. Reads work; writes need a new
     /// open.
     #[error("the database accepts no more writes after an earlier failure: {cause}")]
     Stopped {

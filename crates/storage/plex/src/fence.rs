@@ -3,12 +3,12 @@
 //!
 //! ```text
 //!   keys    user:1040  user:1043  user:2291          common   "user:"
-//!   words        1040       1043       2291          the eight bytes behind it, zeroes behind the end, big-endian
+//!   words        1040       1043       2291          the eight bytes after it, zeroes after the end, big-endian
 //!   groups       [ 16 words ] [ 16 words ] ...       of many words, the last of each group; of many of these the same
 //! ```
 //!
-//! A search halves the topmost list, which is short and often looked at, and then looks through one group of each list below, which is
-//! two lines of memory side by side.
+//! A search halves the topmost list, which is short and often looked at, and then looks through one group of each list
+//! below, which is two lines of memory side by side.
 
 use std::ops::Range;
 
@@ -58,8 +58,8 @@ impl Fences {
             + [&self.words, &self.groups, &self.tops].map(|words| size_of_val(&**words)).iter().sum::<usize>()
     }
 
-    /// Keys before the range are smaller than `key`, and those behind it are larger. Of those in it only the keys
-    /// themselves can tell: mostly it is empty.
+    /// Keys before the range are smaller than `key`, and those after it are larger. For keys in the range only a
+    /// comparison of whole keys decides: mostly it is empty.
     pub fn find(&self, key: &[u8]) -> Range<usize> {
         let Some(rest) = key.strip_prefix(&*self.common) else {
             let at = if *key < *self.common { 0 } else { self.words.len() };
@@ -77,7 +77,8 @@ fn last_of_groups(words: &[u64]) -> Box<[u64]> {
     words.chunks(GROUP_LEN).filter_map(|group| group.last().copied()).collect()
 }
 
-/// The place of the first word that is not smaller, which is in this group; the number of words if there is no such group.
+/// The place of the first word that is not smaller, which is in this group; the number of words if there is no such
+/// group.
 fn position_in_group(words: &[u64], group: usize, word: u64) -> usize {
     let from = group * GROUP_LEN;
     let Some(rest) = words.get(from..) else { return words.len() };
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
     use base::Rng;
 
-    /// Numbers of keys of any length are their first bytes with zeroes behind.
+    /// Numbers of keys of any length are their first bytes, padded with zeroes.
     #[test]
     fn numbers_are_first_bytes() {
         for len in 0..20 {
@@ -135,7 +136,7 @@ mod tests {
         }
     }
 
-    /// What lies before and behind the range is smaller and larger, and the range is no longer than it must be.
+    /// What is before and after the range is smaller and larger, and the range is no longer than it must be.
     #[test]
     fn ranges_are_right_and_short() {
         let mut rng = Rng::new(3);

@@ -1,7 +1,7 @@
 //! The order in which a database keeps its keys: as they are, or by their hashes.
 //!
-//! Hashed, a key is stored behind its hash (8 bytes, the largest byte first), in the log, in memtables and in tables, so that
-//! everything below the API sorts and cuts as ever. Scans would show the order of hashes and are refused.
+//! Hashed, a key is stored after its hash (8 bytes, the largest byte first), in the log, in memtables and in tables, so
+//! that everything below the API sorts and cuts as ever. Scans would show the order of hashes and are refused.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::key::{KEY_LEN_MAX, hash};
 /// Bytes in front of a stored key.
 const HASH_LEN: usize = 8;
 
-/// Longest key behind its hash.
+/// Longest key that follows its hash.
 const HASHED_KEY_LEN_MAX: usize = KEY_LEN_MAX - HASH_LEN;
 
 /// A database has one order for life; the manifest says which.
@@ -114,7 +114,7 @@ mod tests {
         batch.put(&[0; HASHED_KEY_LEN_MAX + 1], b"v");
         assert!(matches!(KeyOrder::Hash.stored_batch(&batch), Err(Error::InvalidArgument(_))));
         batch.clear();
-        batch.delete_range(&b"a"[..]..b"b");
+        batch.delete_range(&b"a"[..]..&b"b"[..]);
         assert!(matches!(KeyOrder::Hash.stored_batch(&batch), Err(Error::Unsupported(_))));
         assert!(KeyOrder::Bytes.stored_batch(&batch).is_ok());
     }

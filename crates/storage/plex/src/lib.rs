@@ -56,7 +56,7 @@ mod version;
 
 pub use batch::WriteBatch;
 pub use compaction::{CompactionFilter, Policy};
-pub use db::{Db, KeySpaceId, ReadView, Repair, check, repair};
+pub use db::{Db, KeySpaceId, ReadView, Repair, Transaction, check, repair};
 pub use dump::dump;
 pub use error::{Error, Result};
 pub use iter::{Iter, IterOptions};
@@ -65,3 +65,5 @@ pub use options::{Background, Options, Wal};
 pub use sorted_file::SortedFile;
 pub use sstable::{Compression, Filters, Indexes};
 pub use stats::Stats;
+/// File systems and their errors, which are part of this library's interface.
+pub use vfs;

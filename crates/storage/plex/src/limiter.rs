@@ -29,7 +29,7 @@ impl Limiter {
         (bytes_per_second > 0).then(|| Self { bytes_per_second, state, lifted: Condvar::new() })
     }
 
-    /// Waits until so many bytes may be written. What was not used before is not saved up.
+    /// Waits until `bytes` may be written. Unused allowance is not saved up.
     pub fn pass(&self, bytes: u64) {
         let mut state = self.state.lock();
         let begin = state.free_at.max(Instant::now());
@@ -39,7 +39,7 @@ impl Limiter {
         }
     }
 
-    /// Nobody waits any more: the database closes.
+    /// Ends all waits: the database closes.
     pub fn lift(&self) {
         self.state.lock().is_lifted = true;
         self.lifted.notify_all();

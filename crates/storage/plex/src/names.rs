@@ -1,8 +1,8 @@
 //! Durable names: syncs of the database's directory, one at a time, and what one that failed may have lost.
 //!
-//! A sync of a directory that fails may forget names that it should have saved, and the next one succeeds without them. So
-//! after a failure, a file whose name was not durable before is taken for lost: files have ascending numbers, and those below
-//! the next one at that moment are in doubt.
+//! A sync of a directory that fails may forget names that it should have saved, and the next one succeeds without them.
+//! So after a failure, a file whose name was not durable before is taken for lost: files have ascending numbers, and
+//! those below the next one at that moment are in doubt.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl Names {
         lost.check(oldest)
     }
 
-    /// Does what makes names and syncs them itself, while nobody else syncs the directory.
+    /// Does a change that makes names and syncs them itself, while no other thread syncs the directory.
     pub fn changing<T>(&self, next_number: &AtomicU64, change: impl FnOnce() -> Result<T>) -> Result<T> {
         let mut lost = self.lost.lock();
         let changed = change();

@@ -1,7 +1,7 @@
 //! Which tables have their file open: a limited number of descriptors, whatever the number of tables.
 //!
 //! A table opens its file again when it is read. Files are closed in the order of a clock: those that were read since
-//! the clock last came by stay open. A file in use is not closed.
+//! the hand last passed stay open. A file in use is not closed.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

@@ -32,14 +32,14 @@ pub enum Wal {
     Off,
 }
 
-/// Who flushes and compacts.
+/// Which threads flush and compact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
     /// Threads of their own.
     Threads,
     /// The writing thread itself, as soon as a memtable is full: slow writes now and then, the same files every time.
     Inline,
-    /// Whoever calls [`Db::flush`] and [`Db::compact_step`]; memtables pile up until then.
+    /// The caller, with [`Db::flush`] and [`Db::compact_step`]; memtables pile up until then.
     Manual,
 }
 
@@ -120,6 +120,14 @@ impl Options {
         Db::open(dir, self)
     }
 
+    /// Opens the database in this directory for reading: see [`Db::open_read_only`].
+    ///
+    /// # Errors
+    /// As [`Db::open_read_only`].
+    pub fn open_read_only(self, dir: impl AsRef<Path>) -> Result<Db> {
+        Db::open_read_only(dir, self)
+    }
+
     /// Where files live. Default: the real file system.
     pub fn file_system(mut self, fs: Arc<dyn FileSystem>) -> Self {
         self.fs = fs;
@@ -144,7 +152,7 @@ impl Options {
         self
     }
 
-    /// Who flushes and compacts. Default: [`Background::Threads`].
+    /// Which threads flush and compact. Default: [`Background::Threads`].
     pub fn background(mut self, background: Background) -> Self {
         self.background = background;
         self
@@ -169,31 +177,33 @@ impl Options {
         self
     }
 
-    /// Full memtables at which writers wait for a flush, at least 1; with one fewer they are slowed down while the last one
-    /// fills. Default: 2.
+    /// Full memtables at which writers wait for a flush, at least 1; with one fewer they are slowed down while the last
+    /// one fills. Default: 2.
     pub fn immutable_memtables_max(mut self, count: usize) -> Self {
         self.immutable_memtables_max = count;
         self
     }
 
-    /// Most bytes that merges write in a second, 0 for any number. Flushes are not held back, and a database that closes does
-    /// not wait. Where merges cannot keep up with what is written, writers are slowed down. Default: 0.
+    /// Most bytes that merges write in a second, 0 for any number. Flushes are not held back, and a database that
+    /// closes does not wait. Where merges cannot keep up with what is written, writers are slowed down. Default: 0.
     pub fn merge_bytes_per_second(mut self, bytes: u64) -> Self {
         self.merge_bytes_per_second = bytes;
         self
     }
 
-    /// Parts that one merge is split into by key, at most, from 1 to 64: with [`Background::Threads`] a thread each does them, else
-    /// one after the other. A part has at least [`table_bytes`](Self::table_bytes) of input and begins with a table of its own, so
-    /// tables become somewhat smaller. It is for devices that are faster than one core merges. Default: 1.
+    /// Parts that one merge is split into by key, at most, from 1 to 64: with [`Background::Threads`] a thread each
+    /// does them, else one after the other. A part has at least [`table_bytes`](Self::table_bytes) of input and begins
+    /// with a table of its own, so tables become somewhat smaller. It is for devices that are faster than one core
+    /// merges. Default: 1.
     pub fn merge_parts_max(mut self, count: usize) -> Self {
         self.merge_parts_max = count;
         self
     }
 
     /// Merges that run side by side, at most, from 1 to 64: of ranges of keys that have nothing in common, with
-    /// [`Policy::LdcRanged`], and of different key spaces, with any policy. With [`Background::Threads`] a thread each does them. Each
-    /// needs room for old and new of its range. It is for devices that are faster than one core merges. Default: 1.
+    /// [`Policy::LdcRanged`], and of different key spaces, with any policy. With [`Background::Threads`] a thread each
+    /// does them. Each needs room for old and new of its range. It is for devices that are faster than one core merges.
+    /// Default: 1.
     pub fn merges_max(mut self, count: usize) -> Self {
         self.merges_max = count;
         self
@@ -237,16 +247,18 @@ impl Options {
         self
     }
 
-    /// Length of prefixes that whole filters of new tables know, in bytes, up to 65,535; 0 for none. Scans of which all keys begin
-    /// with the same so many bytes skip tables that have no such key: those of [`IterOptions::prefix`](crate::IterOptions::prefix)
-    /// with at least as many, and ranges within one prefix. It costs `filter_bits_per_key` for each prefix of a table. Default: 0.
+    /// Length of prefixes that whole filters of new tables know, in bytes, up to 65,535; 0 for none. A scan of which
+    /// all keys begin with the same prefix of that length skips tables that have no such key. Such scans are those of
+    /// [`IterOptions::prefix`](crate::IterOptions::prefix) with at least that length, and ranges within one prefix. It
+    /// costs `filter_bits_per_key` for each prefix of a table. Default: 0.
     pub fn prefix_filter_bytes(mut self, bytes: usize) -> Self {
         self.prefix_filter_bytes = bytes;
         self
     }
 
-    /// Memory for blocks of tables and for parts of filters and indexes, in bytes. Whole filters and indexes, the tops of others and
-    /// sketches of open tables are not counted. Default: 64 MiB.
+    /// Memory for blocks of tables and for parts of filters and indexes, in bytes. Whole filters and indexes, the tops
+    /// of others and sketches of open tables count as well. They stay in memory if they are larger; a quarter of this
+    /// is always left to blocks. Default: 64 MiB.
     pub fn block_cache_bytes(mut self, bytes: usize) -> Self {
         self.block_cache_bytes = bytes;
         self
@@ -267,34 +279,34 @@ impl Options {
         Arc::new(BlockCache::new(self.block_cache_bytes, self.block_bytes).with_open_files(open_files_max))
     }
 
-    /// Whether blocks of tables that are in the page cache are copied out of a mapping, where the file system has one to give, and not
-    /// asked for by a system call each. Default: yes, for a get takes two thirds of the time. That is safe for a database:
-    /// what was copied is verified, and a medium that fails gives an error as with a call, since the first table of a process has a
-    /// handler of SIGBUS installed ([`OpenOptions::mapped`] tells what other handlers must do: say no here if they cannot). Mapped
-    /// pages are the page cache's, which the system takes back when it needs them; tools count them as resident memory that is shared. With
-    /// [`direct_reads`](Self::direct_reads) it has no effect.
+    /// Whether blocks of tables that are in the page cache are copied out of a mapping, where the file system offers
+    /// one, instead of by a system call each. Default: yes, since a get then takes two thirds of the time. That is safe
+    /// for a database: what was copied is verified, and a medium that fails gives an error as with a call, since the
+    /// first table of a process installs a handler of SIGBUS ([`OpenOptions::mapped`] says what other handlers must do:
+    /// say no here if they cannot). Mapped pages are the page cache's, which the system takes back when it needs them;
+    /// tools count them as resident memory that is shared. With [`direct_reads`](Self::direct_reads) it has no effect.
     pub fn mapped_reads(mut self, is_mapped: bool) -> Self {
         self.mapped_reads = is_mapped;
         self
     }
 
-    /// Whether tables are read past the page cache of the operating system, where the file system lets it: memory then holds what
-    /// the block cache does, and nothing twice. The block cache should be large, for each block that it lacks is read from the
-    /// device. Default: no.
+    /// Whether tables are read past the page cache of the operating system, where the file system lets it: memory then
+    /// holds what the block cache does, and nothing twice. The block cache should be large, for each block that it
+    /// lacks is read from the device. Default: no.
     pub fn direct_reads(mut self, is_direct: bool) -> Self {
         self.direct_reads = is_direct;
         self
     }
 
-    /// Whether flushes and merges write tables past the page cache, where the file system lets it: what is written once does not
-    /// push out what others read. The log and the manifest go through it. Default: no.
+    /// Whether flushes and merges write tables past the page cache, where the file system lets it: what is written once
+    /// does not push out what others read. The log and the manifest go through it. Default: no.
     pub fn direct_writes(mut self, is_direct: bool) -> Self {
         self.direct_writes = is_direct;
         self
     }
 
-    /// How tables are compressed, by level from that of flushed memtables on; the last one given is also that of all deeper
-    /// levels. A table that moves to another level keeps its compression. Default: none anywhere.
+    /// How tables are compressed, by level from that of flushed memtables on; the last one given is also that of all
+    /// deeper levels. A table that moves to another level keeps its compression. Default: none anywhere.
     pub fn compression(mut self, by_level: impl IntoIterator<Item = Compression>) -> Self {
         self.compression = by_level.into_iter().collect();
         self

@@ -1,5 +1,5 @@
-//! Asking memory for a line before it is needed: a merge of twenty runs touches a block of each in turn, and none of them is
-//! in a cache of the processor.
+//! Asking memory for a line before it is needed: a merge of twenty runs touches a block of each in turn, and none of
+//! them is in a cache of the processor.
 #![allow(unsafe_code)]
 
 /// Fetches the cache line of the byte at `at`, if there is one, in the background.
@@ -25,7 +25,7 @@ pub(crate) fn prefetch_item<T>(items: &[T], at: usize) {
 mod tests {
     use super::*;
 
-    /// Any place will do, also one behind the end.
+    /// Any place will do, also one after the end.
     #[test]
     fn changes_nothing() {
         let bytes = *b"line";

@@ -1,4 +1,5 @@
-//! Sorted files from outside: written anywhere, at any time, and taken into a database whole by [`Db::ingest`](crate::Db::ingest).
+//! Sorted files from outside: written anywhere, at any time, and taken into a database whole by
+//! [`Db::ingest`](crate::Db::ingest).
 
 use std::path::Path;
 

@@ -12,6 +12,7 @@ pub(crate) struct Counters {
     pub ingest_bytes: AtomicU64,
     pub compaction_bytes_read: AtomicU64,
     pub compaction_bytes_written: AtomicU64,
+    pub manifest_bytes: AtomicU64,
     pub compactions: AtomicU64,
     pub compaction_parts: AtomicU64,
     pub dropped: AtomicU64,
@@ -45,6 +46,8 @@ pub struct Stats {
     pub compaction_bytes_read: u64,
     /// Written by compactions.
     pub compaction_bytes_written: u64,
+    /// Written to manifests.
+    pub manifest_bytes: u64,
     /// Number of compactions.
     pub compactions: u64,
     /// Merges that they did, each counted by the parts that it was split into; tables that only move are none.
@@ -55,8 +58,8 @@ pub struct Stats {
     pub stalls: u64,
     /// How long all writers waited so, added up, in microseconds.
     pub stalled_us: u64,
-    /// Times a writer was slowed down, since flushes or compactions began to lag: pauses that grow with the lag, so that
-    /// writers need not wait for long.
+    /// Times a writer was slowed down, since flushes or compactions began to lag: pauses that grow with the lag, so
+    /// that writers need not wait for long.
     pub delays: u64,
     /// How long all writers paused so, added up, in microseconds.
     pub delayed_us: u64,
@@ -74,24 +77,28 @@ pub struct Stats {
     pub views: usize,
     /// The sequence number of the oldest of them.
     pub oldest_view: Option<u64>,
-    /// Memory for filters of tables, beside the block cache, now.
+    /// Memory for filters of tables, charged to the block cache, now.
     pub filter_bytes: u64,
-    /// Memory for indexes of tables, beside the block cache, now. A whole index is there from the first look into its table on.
+    /// Memory for indexes of tables, charged to the block cache, now. A whole index is read at the first look into its
+    /// table.
     pub index_bytes: u64,
+    /// Memory for sketches of tables and samples of their keys, charged to the block cache, now.
+    pub sketch_bytes: u64,
     /// Per key space and level, the number of runs and their bytes, now.
     pub levels: Vec<(u32, Vec<(usize, u64)>)>,
     /// Look-ups of blocks, and of parts of filters and indexes, that the cache answered.
     pub cache_hits: u64,
     /// Look-ups of these that went to a file.
     pub cache_misses: u64,
-    /// In the block cache, now.
+    /// Blocks in the block cache, now.
     pub cache_bytes: u64,
 }
 
 impl Stats {
-    /// Bytes written to files per byte of keys and values; 0 before the first write.
+    /// Bytes written to files, of whatever kind, per byte of keys and values; 0 before the first write.
     pub fn write_amplification(&self) -> f64 {
-        let written = self.wal_bytes + self.flush_bytes + self.compaction_bytes_written;
+        let tables = self.flush_bytes + self.compaction_bytes_written + self.ingest_bytes;
+        let written = self.wal_bytes + tables + self.manifest_bytes;
         if self.user_bytes == 0 { 0.0 } else { written as f64 / self.user_bytes as f64 }
     }
 

@@ -1,5 +1,5 @@
-//! What policies promise about writing and space, on a small uniform workload whose counts repeat exactly: every key once,
-//! then updates of random keys, with live data 48 times the memtable.
+//! What policies promise about writing and space, on a small uniform workload whose counts repeat exactly: every key
+//! once, then updates of random keys, with live data 48 times the memtable.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -77,7 +77,8 @@ fn peak_of_files(policy: Policy) -> f64 {
     peak.load(Ordering::Relaxed) as f64 / LIVE_BYTES as f64
 }
 
-/// A level that is merged is not there twice: its inputs go as the output grows. Merged as a whole they make it 3.72 and 4.47.
+/// A level that is merged is not there twice: its inputs go as the output grows. Merged as a whole they make it 3.72
+/// and 4.47.
 #[test]
 fn levels_are_merged_stretch_by_stretch() {
     let ldc = peak_of_files(Policy::Ldc { runs_per_level: 8, duplicates_max: 1.2 });
@@ -98,16 +99,16 @@ fn ranged_deduplication_bounds_space_and_writing_at_once() {
     assert!(ranged.write < 0.8 * leveled.write, "{} {}", ranged.write, leveled.write);
 }
 
-/// Where few runs may lie above the last one, what is flushed is merged there about as often as it must be. Merging whatever costs
-/// fewest bytes per run saved writes 6.23. (How much that is for many flushes, the policy's own tests tell.)
+/// Where few runs may lie above the last one, flushed data is merged into it about as often as it must be. A merge
+/// policy of the fewest bytes per run saved writes 6.23. (The policy's own tests cover many flushes.)
 #[test]
 fn few_runs_above_the_last_are_merged_seldom() {
     let ranged = measure(Policy::LdcRanged { space_amp_target: 1.5, runs_max: 5 });
     assert!(ranged.write < 6.0, "{}", ranged.write);
 }
 
-/// Compression makes everything smaller alike: the target holds for what live data takes, so that garbage does not grow to
-/// the length that was saved.
+/// Compression makes everything smaller alike: the target holds for what live data takes, so that garbage does not grow
+/// to the length that was saved.
 #[test]
 fn compression_shrinks_live_data_and_garbage_alike() {
     let plain = measure(Policy::ldc_ranged());

@@ -102,8 +102,8 @@ fn filtered_keys_go() {
     }
 }
 
-/// What the filter does not keep any more goes once its range is asked for, also out of tables that nothing is merged with, and the
-/// rest of the keys stays as it is.
+/// What the filter does not keep any more goes once its range is asked for, also out of tables that nothing is merged
+/// with, and the rest of the keys stays as it is.
 #[test]
 fn a_range_is_merged_when_asked_for() {
     for policy in [Policy::ldc_ranged(), Policy::leveled(), Policy::tiered()] {

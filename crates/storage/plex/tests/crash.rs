@@ -1,5 +1,5 @@
-//! Power cuts and kills at every operation of random histories: what is found afterwards is a prefix of the history that
-//! has everything acknowledged as durable, whole batches only, and the database goes on from there.
+//! Power cuts and kills at every operation of random histories: what is found afterwards is a prefix of the history
+//! that has everything acknowledged as durable, whole batches only, and the database continues from there.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,9 +19,9 @@ const COUNTER: &[u8] = b"counter";
 const POWER_CUTS: u64 = 2;
 
 struct History {
-    /// The map after so many batches.
+    /// The map after each number of batches.
     states: Vec<Map>,
-    /// After so many operations of the disk, so many batches were handed to the system, or durable.
+    /// The number of batches that were handed to the system, or durable, after each number of operations of the disk.
     written: Vec<(u64, usize)>,
     durable: Vec<(u64, usize)>,
 }
@@ -229,7 +229,8 @@ fn every_failing_operation_is_survived() {
     }
 }
 
-/// Without a log of its own, the database says from where another log must be replayed, and has exactly what came before.
+/// Without a log of its own, the database says from where another log must be replayed, and has exactly what came
+/// before.
 #[test]
 fn an_external_log_is_replayed_from_an_exact_position() {
     for seed in 0..6 {
@@ -275,8 +276,8 @@ fn opening_is_careful() {
     assert!(error.is_corruption() && error.to_string().contains(table.to_str().expect("text")), "{error}");
 }
 
-/// A flipped bit of any byte of a small database: an error that names the file, or an answer that was right at some moment and
-/// has everything that tables and marks of the log vouch for; never a wrong answer, never a panic.
+/// A flipped bit of any byte of a small database: an error that names the file, or an answer that was right at some
+/// moment and has everything that tables and marks of the log vouch for; never a wrong answer, never a panic.
 #[test]
 fn no_flipped_bit_gives_a_wrong_answer() {
     for seed in 0..4 {
@@ -303,7 +304,7 @@ fn no_flipped_bit_gives_a_wrong_answer() {
                             found == history.states[counter as usize],
                             "{what}: not the state after batch {counter}"
                         );
-                        // Only what the last sync covered has no mark behind it yet.
+                        // Only what the last sync covered has no mark after it yet.
                         assert!(counter as usize + 1 >= all, "{what}: batch {counter} of {all}");
                     }
                 }

@@ -1,5 +1,5 @@
-//! Sorted files that are taken in: as if written by one batch, under every policy; all or nothing after a crash; and refused when
-//! they are not what they should be.
+//! Sorted files that are taken in: as if written by one batch, under every policy; all or nothing after a crash; and
+//! refused when they are not what they should be.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -150,8 +150,8 @@ fn what_is_no_sorted_file_is_refused() {
     assert!(matches!(hashed.ingest(KeySpaceId::DEFAULT, &["/right"]), Err(Error::Unsupported(_))));
 }
 
-/// Files that need not be cut get a second name: nothing is copied, their pairs still win over older and lose to newer ones, views
-/// from before do not see them, and the same file may come again.
+/// Files that need not be cut get a second name: nothing is copied, their pairs still win over older and lose to newer
+/// ones, views from before do not see them, and the same file may come again.
 #[test]
 fn files_that_fit_are_not_copied() {
     for policy in [Policy::leveled(), Policy::tiered(), Policy::ldc(), Policy::ldc_ranged()] {

@@ -1,4 +1,4 @@
-//! Key spaces that are made, listed and dropped: random calls against maps, at every crash point, and beside writers.
+//! Key spaces that are made, listed and dropped: random calls against maps, at every crash point, and with writers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ fn may_have_is_false_only_for_absent_keys() {
     assert!(passed < 40, "{passed} of 2000 absent keys");
     db.delete_in(full, &key(0)).expect("it writes");
     assert!(!db.may_have(full, &key(0)), "its tombstone is in memory");
-    db.delete_range_in(full, &key(100)..&key(200)).expect("it writes");
+    db.delete_range_in(full, &key(100)[..]..&key(200)[..]).expect("it writes");
     assert!(!db.may_have(full, &key(150)) && db.may_have(full, &key(200)));
 }
 
@@ -158,7 +158,7 @@ fn a_crash_shows_the_key_space_whole_or_gone() {
     }
 }
 
-/// Writers of a key space that is dropped get an error, and others go on.
+/// Writers of a key space that is dropped get an error, and others continue.
 #[test]
 fn drops_beside_writers() {
     let fs = SimFs::new(1);
@@ -191,4 +191,50 @@ fn drops_beside_writers() {
     drop(db);
     let db = options(&fs, 0).open("/db").expect("it opens");
     assert_eq!((all(&db), contents(&db, KeySpaceId::DEFAULT)), expected);
+}
+
+/// Merges go round among key spaces. The first one that wanted a merge used to get all of them.
+#[test]
+fn every_key_space_has_its_turn_to_be_merged() {
+    let db = Options::new()
+        .file_system(Arc::new(SimFs::new(1)))
+        .seed(1)
+        .background(Background::Manual)
+        .policy(Policy::tiered())
+        .open("/db")
+        .expect("it opens");
+    let spaces: Vec<_> = (0..4).map(|i| db.key_space(&format!("{i}")).expect("it is made")).collect();
+    for i in 0..64u64 {
+        for &space in &spaces {
+            db.put_in(space, &i.to_be_bytes(), b"value").expect("it writes");
+        }
+        db.flush().expect("it flushes");
+    }
+    let runs = || -> Vec<usize> {
+        db.stats().levels.iter().map(|(_, levels)| levels.iter().map(|(runs, _)| runs).sum()).collect()
+    };
+    let before = runs();
+    for _ in 0..spaces.len() {
+        assert!(db.compact_step().expect("it merges"));
+    }
+    assert!(runs().iter().zip(&before).all(|(after, before)| after < before), "{before:?} {:?}", runs());
+}
+
+/// A write finds its key space at once: with 3,000 of them it takes no longer than without a key space of its own,
+/// where a look through all took five times as long.
+#[test]
+fn a_write_does_not_look_through_all_key_spaces() {
+    let db = Options::new().file_system(Arc::new(SimFs::new(1))).wal(Wal::Off).open("/db").expect("it opens");
+    let spaces: Vec<_> = (0..3000).map(|i| db.key_space(&format!("{i}")).expect("it is made")).collect();
+    let fastest = |space| {
+        let write = |_| {
+            let begin = std::time::Instant::now();
+            db.put_in(space, b"key", b"value").expect("it writes");
+            begin.elapsed()
+        };
+        (0..5000).map(write).min().unwrap_or_default()
+    };
+    let (default, last) = (fastest(KeySpaceId::DEFAULT), fastest(spaces[2999]));
+    println!("{default:?} {last:?}");
+    assert!(last < 3 * default, "{default:?} {last:?}");
 }

@@ -1,4 +1,4 @@
-//! Writers that are faster than flushes and merges are slowed down before they have to wait, and statistics tell.
+//! Writers that are faster than flushes and merges are slowed down before they have to wait; statistics show it.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn the_lag_of_flushes_grows() {
     assert_eq!(db.stats().lag, 0.0);
 }
 
-/// Merges that may write little fall behind a writer, who is slowed down. A close waits for nobody, and all is there.
+/// Merges that may write little lag behind a writer, which is slowed down. A close does not wait, and all is there.
 #[test]
 fn a_limit_on_merges_slows_writers_down() {
     let fs = Arc::new(SimFs::new(1));

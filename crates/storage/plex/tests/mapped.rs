@@ -1,4 +1,5 @@
-//! Tables that are mapped, on the real file system: whatever happens to their files, reads answer what was written or fail.
+//! Tables that are mapped, on the real file system: whatever happens to their files, reads answer what was written or
+//! fail.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -50,7 +51,8 @@ fn tables(dir: &Path) -> Vec<(PathBuf, File)> {
         .collect()
 }
 
-/// A file that is cut under an open database, and bytes of one that change, cost what was in them; the process goes on, and so do others.
+/// A file that is truncated under an open database, and changed bytes of one, cost only the data in them; the process
+/// and its other databases work.
 #[test]
 fn files_that_are_cut_or_changed_give_errors() {
     for is_mapped in [true, false] {

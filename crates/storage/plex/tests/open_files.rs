@@ -49,8 +49,8 @@ fn tables_share_a_few_descriptors() {
     }
 }
 
-/// No descriptor or no memory to be had counted as a failure that only a new open mends. Now writes wait and go on by
-/// themselves.
+/// A lack of descriptors or memory counted as a failure that only a new open mends. Now writes wait and resume
+/// automatically.
 #[test]
 fn a_lack_of_descriptors_passes() {
     for number in [errno::EMFILE, errno::ENFILE, errno::ENOMEM] {

@@ -18,8 +18,8 @@ impl CompactionFilter for Broken {
     }
 }
 
-/// A filter that panics used to end the thread that flushes, and writers waited for it without an end. Now they get an
-/// error that carries the filter's message, reads go on, and the next open has everything.
+/// A filter that panics used to end the thread that flushes, and writers waited for it forever. Now they get an error
+/// that carries the filter's message, reads work, and the next open has everything.
 #[test]
 fn a_filter_that_panics_stops_writes_with_an_error() {
     for background in [Background::Threads, Background::Inline] {

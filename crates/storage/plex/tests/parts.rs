@@ -1,5 +1,5 @@
-//! Merges that are split by key: the same contents as without, the same files every time, and threads that do the parts beside
-//! readers and writers.
+//! Merges that are split by key: the same contents as without, the same files every time, and threads that do the parts
+//! concurrently with readers and writers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Scans of one prefix skip tables that have no key with it, and find all the same: in both directions, from any place, under every
-//! policy, over deleted ranges, and in databases of which only some tables know prefixes.
+//! Scans of one prefix skip tables that have no key with it, and find all the same: in both directions, from any place,
+//! under every policy, over deleted ranges, and in databases of which only some tables know prefixes.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -1,5 +1,5 @@
-//! Merges that run side by side: two of different ranges meet, two of one range do not, and with threads of their own the contents are
-//! those of a sorted map.
+//! Merges that run side by side: two of different ranges meet, two of one range do not, and with threads of their own
+//! the contents are those of a sorted map.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use parking_lot::{Condvar, Mutex};
 use plex::{Background, CompactionFilter, Db, IterOptions, KeySpaceId, Options, Policy};
 use vfs::SimFs;
 
-/// Longest wait of one merge for another; only a failing test waits so long.
+/// Longest wait of one merge for another; only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A filter that keeps everything, and once armed holds each merge until two have met in it.
 #[derive(Debug, Default)]
 struct Meeting {
-    /// Who came, and how many are expected; 0 for nobody.
+    /// The merges that have arrived, and how many are expected; 0 for none.
     state: Mutex<(BTreeSet<String>, usize)>,
     changed: Condvar,
 }
@@ -111,7 +111,7 @@ fn one_tree_at_a_time() {
         }
         db.flush().expect("it flushes");
     }
-    // A merge of each key space, and a third caller finds nothing beside them.
+    // A merge of each key space; a third caller finds nothing to merge.
     meeting.arm(3);
     std::thread::scope(|scope| {
         let callers: Vec<_> = (0..2).map(|_| scope.spawn(|| db.compact_step().expect("it merges"))).collect();
@@ -121,7 +121,7 @@ fn one_tree_at_a_time() {
         }
         assert_eq!(meeting.met(), 2, "key spaces are merged side by side");
         assert!(!db.compact_step().expect("it looks"), "both trees are being merged");
-        // Nobody else comes: they go on.
+        // No more arrive: they continue.
         meeting.arm(0);
         meeting.changed.notify_all();
         assert!(callers.into_iter().all(|caller| caller.join().expect("no panic")));
@@ -132,7 +132,8 @@ fn one_tree_at_a_time() {
     }
 }
 
-/// Threads merge beside each other, beside writers and flushes, under every policy; what is there is what was written.
+/// Threads merge concurrently with each other, with writers and flushes, under every policy; reads find what was
+/// written.
 #[test]
 fn threads_merge_side_by_side() {
     let ranged = Policy::LdcRanged { space_amp_target: 1.3, runs_max: 3 };
@@ -166,7 +167,8 @@ fn threads_merge_side_by_side() {
     }
 }
 
-/// What a merge that counts stretch by stretch has written so far is its own: whoever merges a range meanwhile waits for its end.
+/// What a merge that counts stretch by stretch has written so far is its own: a thread that merges a range meanwhile
+/// waits for its end.
 #[test]
 fn tables_of_a_merge_under_way_are_left_alone() {
     let fs = SimFs::new(2);

@@ -95,8 +95,8 @@ fn what_was_written_after_a_range_shows() {
     assert_eq!(db.get(&key(0)).expect("it reads").is_some(), alive[0]);
 }
 
-/// A scan that begins where thousands of keys were deleted. They are too few for the policy to merge them for their space; scans
-/// that step over them again and again make it worth it.
+/// A scan that begins where thousands of keys were deleted. They are too few for the policy to merge them for their
+/// space; scans that step over them again and again make it worth it.
 #[test]
 fn deleted_keys_that_scans_meet_are_merged_away() {
     let options = Options::new().file_system(Arc::new(SimFs::new(1))).seed(1).background(Background::Inline);

@@ -1,5 +1,5 @@
-//! A device that is full, at every operation of random histories: an error that says so, reads that go on, writes that go on by
-//! themselves once there is space again, and nothing lost that was acknowledged, also not by a power cut later.
+//! A device that is full, at every operation of random histories: an error that says so, reads that work, writes that
+//! resume once there is space again, and nothing lost that was acknowledged, also not by a power cut later.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,12 +37,12 @@ fn contents(db: &Db) -> Map {
 /// What a call changes.
 type Change = Box<dyn Fn(&mut Map)>;
 
-/// The states that reads may find. A write whose sync failed shows once writes go on, or not before the next open, so until
-/// then there are two.
+/// The states that reads may find. A write whose sync failed shows once writes resume, or not before the next open, so
+/// until then there are two.
 struct Known {
     states: Vec<Map>,
     errors: usize,
-    /// After so many operations of the disk, a call was over, with the states there could then be.
+    /// After each number of disk operations at which a call was over, the states that were possible then.
     history: Vec<(u64, Vec<Map>)>,
 }
 
@@ -100,7 +100,7 @@ fn call(fs: &SimFs, db: &Db, rng: &mut Rng, number: u64) -> (plex::Result<()>, O
         4 => {
             let from = vec![b'a' + rng.below(20) as u8];
             let to = vec![from[0] + rng.below(6) as u8, b'~'];
-            let outcome = db.delete_range(&from..&to);
+            let outcome = db.delete_range(&from[..]..&to[..]);
             (outcome, Some(Box::new(move |map| map.retain(|key, _| *key < from || *key >= to))))
         }
         _ => {
@@ -156,7 +156,7 @@ fn run(fs: &SimFs, db: &Db, seed: u64, calls: u64, what: &str) -> Known {
     known
 }
 
-/// Power cuts while the database goes on after one that found no space: nothing acknowledged is lost, and it opens.
+/// Power cuts while the database continues after a lack of space: nothing acknowledged is lost, and it opens.
 fn cuts_while_it_goes_on(fs: &SimFs, known: &Known, seed: u64, failed_at: u64, what: &str) {
     for point in fs.take_crash_points() {
         if (failed_at..failed_at + 40).contains(&point.operation()) {
@@ -220,8 +220,8 @@ fn every_operation_may_find_no_space() {
     }
 }
 
-/// From the n-th of its kind on every write or sync fails, for a while; what was acknowledged survives a power cut at any
-/// moment, and once there is space again everything goes on.
+/// From the n-th of its kind on every write or sync fails, for a while; what was acknowledged survives a power cut at
+/// any moment, and once there is space again everything works.
 #[test]
 fn space_may_be_gone_for_long() {
     for seed in 0..6 {
@@ -265,7 +265,7 @@ fn space_may_be_gone_for_long() {
     }
 }
 
-/// A small device fills up; with a larger one, the same database goes on.
+/// A small device fills up; with a larger one, the same database continues.
 #[test]
 fn a_device_may_grow() {
     for seed in 0..3 {
@@ -297,7 +297,7 @@ fn a_device_may_grow() {
     }
 }
 
-/// With background threads: writers get an error, readers answers, and then writes go on without anybody's doing.
+/// With background threads: writers get an error, readers answers, and then writes resume automatically.
 #[test]
 fn threads_resume_by_themselves() {
     for op in [Op::SyncData, Op::SyncDir, Op::Write] {

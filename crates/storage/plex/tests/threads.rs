@@ -1,5 +1,5 @@
-//! Writers, readers and the background threads together: batches are seen whole, views stand still, nothing is lost, and
-//! closing in the middle of everything leaves what was written.
+//! Writers, readers and the background threads together: batches are seen whole, views stand still, nothing is lost,
+//! and closing in the middle of everything leaves what was written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,7 +95,7 @@ fn readers_and_writers_beside_background_work() {
     }
 }
 
-/// A full disk stops writers with an error that says so; with space again, the same database goes on.
+/// A full disk stops writers with an error that says so; with space again, the same database continues.
 #[test]
 fn a_full_disk_passes() {
     let fs = Arc::new(SimFs::new(1));

@@ -1,5 +1,5 @@
-//! The policy that keeps keys by their hashes: look-ups agree with a map through flushes, merges, crashes, repairs and reopenings, and
-//! what needs an order is refused.
+//! The policy that keeps keys by their hashes: look-ups agree with a map through flushes, merges, crashes, repairs and
+//! reopenings, and what needs an order is refused.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex};
 use plex::{Background, Db, KeySpaceId, Options, Wal, WriteBatch};
 use vfs::SimFs;
 
-/// Longest wait; only a failing test waits so long.
+/// Longest wait; only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Holds back syncs of log files until they are let through, one by one.
@@ -73,7 +73,7 @@ fn a_flush_keeps_what_is_about_to_be_visible() {
     gate.await_arrivals(1);
     let second = write(&db, &[(b"K", b"v2")]);
     let deadline = Instant::now() + PATIENCE;
-    // The second write is in the memtable once it is counted; its sync waits behind the first.
+    // The second write is in the memtable once it is counted; its sync waits for the first.
     while db.stats().user_bytes < user_bytes + 9 {
         assert!(Instant::now() < deadline, "the second write does not come");
         std::thread::yield_now();

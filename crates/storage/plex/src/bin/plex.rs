@@ -62,7 +62,7 @@ fn repair(dir: &Path) -> plex::Result<Outcome> {
     Ok(if repair.losses.is_empty() { Outcome::Sound } else { Outcome::Damaged })
 }
 
-/// Prints a line; ends the program when nobody reads on.
+/// Prints a line; ends the program when the reader is gone.
 fn say(line: &str) {
     if writeln!(std::io::stdout(), "{line}").is_err() {
         std::process::exit(2);

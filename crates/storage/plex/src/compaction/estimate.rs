@@ -174,7 +174,7 @@ impl Places {
         Self { shared, from, width: (Self::number(largest, shared) - from).max(1.0) }
     }
 
-    /// The eight bytes behind what the two keys share.
+    /// The eight bytes after the common prefix of the two keys.
     fn number(key: &[u8], shared: usize) -> f64 {
         let mut bytes = [0; 8];
         let rest = key.get(shared..).unwrap_or_default();

@@ -20,7 +20,7 @@ use crate::range_tombstone::{Cover, RangeTombstone};
 use crate::sstable::{Table, TableBuilder, TableInfo};
 use crate::version::{Run, TablePlace, VersionEdit};
 
-/// Which old versions somebody may still read.
+/// Which old versions readers may still need.
 pub(crate) struct Visibility {
     /// Sequence numbers of the read views, ascending.
     pub views: Vec<Seqno>,
@@ -81,7 +81,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Adds what was done beside it.
+    /// Adds the outcome of another part.
     fn add(&mut self, other: Outcome) {
         self.edit.added.extend(other.edit.added);
         self.edit.removed.extend(other.edit.removed);
@@ -150,8 +150,8 @@ pub(crate) fn renumber(
     Ok(outcome)
 }
 
-/// Merges sources of which it is unknown which is newer, by sequence numbers alone, into a run of level 0. Of entries with
-/// the same key and number, the first source's stays.
+/// Merges sources of which it is unknown which is newer, by sequence numbers alone, into a run of level 0. Of entries
+/// with the same key and number, the first source's stays.
 pub(crate) fn rebuild(
     settings: &OutputSettings<'_>,
     visibility: &Visibility,
@@ -199,7 +199,7 @@ pub(super) fn run(
         let tables = || group.iter().map(|(_, _, table)| table);
         let ranges: Vec<RangeTombstone> = tables().flat_map(|table| table.ranges().iter().cloned()).collect();
         let left: Vec<_> = tables().filter(|table| !stretch.has_end_of(table)).collect();
-        // What a deleted range hides in a table that is left, its filter does not tell.
+        // The filter of a table that is left does not show what a deleted range hides in it.
         let below = Below { is_bottom: is_bottom && (left.is_empty() || ranges.is_empty()), left };
         let table_bytes = task.table_bytes.unwrap_or(settings.table_bytes);
         // A part begins with a table of its own, which would undo what the task is for.
@@ -266,7 +266,8 @@ fn sources(group: &[&(usize, u64, Arc<Table>)]) -> Vec<Source> {
     sorted.collect()
 }
 
-/// A stretch of keys that is merged by itself: from a key (included) to one (excluded), with its share of the deleted ranges.
+/// A stretch of keys that is merged separately: from a key (included) to one (excluded), with its share of the deleted
+/// ranges.
 struct Part {
     from: Option<Vec<u8>>,
     to: Option<Vec<u8>>,
@@ -389,7 +390,7 @@ struct Output<'a> {
 }
 
 impl Output<'_> {
-    /// Ends the current table if one must not go on with this key, which is new.
+    /// Ends the current table if it must not contain this key, which is new.
     fn cut_before(&mut self, key: &[u8], table_bytes: u64) -> Result<()> {
         let passed = self.cuts.partition_point(|cut| cut.as_slice() <= key);
         self.cuts = &self.cuts[passed..];

@@ -24,8 +24,8 @@ impl Ldc {
     }
 }
 
-/// A level may have this much more copies than the threshold allows, relative to it, before writers wait: in the paper's system, which
-/// merges inline, they wait for every merge.
+/// A level may have this much more copies than the threshold allows, relative to it, before writers wait: in the
+/// paper's system, which merges inline, they wait for every merge.
 const DUPLICATES_LAG: f64 = 0.02;
 
 impl Choose for Ldc {

@@ -7,28 +7,30 @@
 //! ```
 //!
 //! G1. When all tables together take more than `space_amp_target` times the live bytes, the range with most garbage per
-//!     byte of its live data is merged into the last run. What a merge would drop is predicted from the sketches: entries
-//!     of the range's tables, less the estimate of their union.
-//! G2. When one range has more than `runs_max` runs, its newest become one: as many as cost fewest bytes per flush that then finds
-//!     room ([`newest_to_merge`]) - or all of the range goes into the last run, if that is no larger than what is above it.
+//!     byte of its live data is merged into the last run. What a merge would drop is predicted from the sketches:
+//!     entries of the range's tables, less the estimate of their union.
+//! G2. When one range has more than `runs_max` runs, its newest become one: as many as cost fewest bytes per flush that
+//!     then finds room ([`newest_to_merge`]) - or all of the range goes into the last run, if that is no larger than
+//!     what is above it.
 //! G3. A task takes whole tables and everything that overlaps them, so it is right whatever the borders were.
 //! G4. The first flushed run is taken for the last one as it is, in as many tables as there are to be ranges. So even
 //!     the first merges are done range by range.
-//! G5. A merge into the last run keeps the borders between its tables, and may add some within a range. So tables that were
-//!     flushed meanwhile still fit, and one range does not drag the next one along.
-//! G6. Neighbouring runs above the last become one in a range when its scans had looked at so many runs less, since they all were
-//!     there, that this pays for writing them ([`BYTES_PER_SCAN`]). So scans soon look at few runs where there are many scans, and
-//!     nowhere else.
-//!     A flush is cut at them only where both sides are long enough: see G8.
-//! G7. Ranges have no key in common, so merges of different ones may run side by side. What such a merge will drop counts as
-//!     dropped: no further range is merged for it.
+//! G5. A merge into the last run keeps the borders between its tables, and may add some within a range. So tables that
+//!     were flushed meanwhile still fit, and one range does not drag the next one along.
+//! G6. Neighbouring runs above the last are merged in a range once the run probes that this would have saved its scans,
+//!     counted since all of these runs exist, pay for the write ([`BYTES_PER_SCAN`]). So scans soon read few runs where
+//!     there are many scans, and nothing is written elsewhere. A flush is cut at them only where both sides are long
+//!     enough: see G8.
+//! G7. Ranges have no key in common, so merges of different ones may run concurrently. What such a merge will drop
+//!     counts as dropped: no further range is merged for it. Ranges are no larger than [`RANGE_BYTES_MAX`] up to some
+//!     number of them; beyond, they grow with the data.
 //! G8. No output table is shorter than half of what a range should have, however little the estimate says is live.
 //!     Neighbours of the last run that together are shorter than the smallest range become one table. So a tree of tiny
 //!     tables heals.
 //! G9. While the database is idle, ranges with tombstones are merged into the last run, one by one. Versions that a
 //!     read view pins count as live: no merge is made for what it could not drop.
-//! G10. Ranges in which scans stepped over many deleted keys are merged into the last run, once these steps took about as
-//!     long as the merge does.
+//! G10. Ranges in which scans stepped over many deleted keys are merged into the last run, once these steps took about
+//!     as long as the merge does.
 //!
 //! Space comes back range by range, so no merge needs room for old and new of more than one range, and the garbage of
 //! all ranges together stays near the target instead of swinging between it and nothing. At a garbage allowance of g
@@ -36,27 +38,30 @@
 
 use std::sync::Arc;
 
-use super::estimate::estimate;
+use super::ranges::{PartOfRun, Ranges, Reach, TINY_COUNT, TinyBytes, last_run};
 use super::{Choose, FlushShape, Now, Task, hull};
-use crate::sstable::{BYTES_PER_DELETED_STEP, BYTES_PER_SCAN, Table, TableInfo};
+use crate::sstable::{BYTES_PER_SCAN, Table};
 use crate::version::{Run, Tree};
 
 /// Ranges of a tree. Each flush writes one table per range, and each merge needs room for one range.
 const RANGE_COUNT: u64 = 16;
 
-/// Smallest range of what is no smaller than a memtable, in bytes: below, what a table has beside its entries (filter,
-/// sketch) would weigh too much.
+/// Smallest range of a tree that is no smaller than a memtable, in bytes: in a smaller table, filter and sketch would
+/// weigh too much.
 const RANGE_BYTES_MIN: u64 = 128 << 10;
 
-/// A tree is not merged for its space below this, in bytes: files of a few blocks each are mostly filters, indexes and
-/// sketches.
-const SPACE_BYTES_MIN: u64 = 64 << 10;
+/// A tree is not merged for its space below this, in bytes: filters and sketches would be most of it.
+const SPACE_BYTES_MIN: u64 = 2 << 10;
 
-/// Tiny neighbours above the last run at which they are joined: a merge may be cut into several tables by their length.
-const TINY_COUNT: usize = 4;
-
-/// Largest range, in bytes: bounds the time and the room of one merge.
+/// Largest range of a tree that has no more than [`LdcRanged::range_count_max`] of them, in bytes: bounds the time and
+/// the room of one merge.
 const RANGE_BYTES_MAX: u64 = 256 << 20;
+
+/// Most ranges of a tree: beyond, ranges grow with the data, for each flush writes a table per range.
+const RANGE_COUNT_MAX: u64 = 256;
+
+/// A flush should have about this for each range, in bytes: smaller tables are mostly filter, index and sketch.
+const FLUSH_BYTES_PER_RANGE: u64 = 64 << 10;
 
 #[derive(Debug)]
 pub(super) struct LdcRanged {
@@ -65,102 +70,16 @@ pub(super) struct LdcRanged {
     pub memtable_bytes: u64,
 }
 
-/// A run with its level, and those of its tables that a range meets.
-type PartOfRun<'a> = (usize, &'a Arc<Run>, Vec<&'a Arc<Table>>);
-
-/// A range with everything that overlaps its table of the last run.
-struct Reach<'a> {
-    /// By run from the newest; no run is empty.
-    upper: Vec<PartOfRun<'a>>,
-    last: Vec<&'a Arc<Table>>,
-    bytes: u64,
-    /// About how many bytes a merge would leave, and how many it would drop.
-    live_bytes: f64,
-    garbage_bytes: f64,
-    live_user_bytes: f64,
-}
-
-impl<'a> Reach<'a> {
-    fn tables(&self) -> impl Iterator<Item = &'a Arc<Table>> {
-        self.upper.iter().flat_map(|(_, _, tables)| tables.iter().copied()).chain(self.last.iter().copied())
-    }
-
-    /// From the smallest key to the largest; `None` without tables.
-    fn hull(&self) -> Option<TableInfo> {
-        hull(self.tables())
-    }
-
-    fn meets(&self, other: &Reach<'_>) -> bool {
-        self.hull().zip(other.hull()).is_some_and(|(mine, theirs)| mine.overlaps(&theirs))
-    }
-
-    /// From the smallest key of both to the largest; both must have tables.
-    fn joined(&self, other: &Reach<'_>) -> TableInfo {
-        let mut joined = self.hull().unwrap_or_default();
-        other.hull().iter().for_each(|theirs| super::widen(&mut joined, theirs));
-        joined
-    }
-
-    fn upper_bytes(&self) -> u64 {
-        self.upper.iter().flat_map(|(_, _, tables)| tables).map(|table| table.info.bytes).sum()
-    }
-
-    /// Everything that overlaps `seed`, and what overlaps that, until nothing is added (G3).
-    fn new(tree: &'a Tree, mut seed: TableInfo, now: &Now<'_>) -> Self {
-        loop {
-            let (mut upper, mut last) = (Vec::new(), Vec::new());
-            let last_run = last_run(tree).map(|run| run.id);
-            for (level, run) in tree.runs() {
-                let tables: Vec<_> = run.overlapping(&seed).collect();
-                if level > 0 && Some(run.id) == last_run {
-                    last = tables;
-                } else if !tables.is_empty() {
-                    upper.push((level, run, tables));
-                }
-            }
-            let all = upper.iter().flat_map(|(_, _, tables)| tables.iter().copied()).chain(last.iter().copied());
-            let mut reached = seed.clone();
-            all.for_each(|table| super::widen(&mut reached, &table.info));
-            if reached == seed {
-                return Self::measured(upper, last, now);
-            }
-            seed = reached;
-        }
-    }
-
-    fn measured(upper: Vec<PartOfRun<'a>>, last: Vec<&'a Arc<Table>>, now: &Now<'_>) -> Self {
-        let mut reach = Self { upper, last, bytes: 0, live_bytes: 0.0, garbage_bytes: 0.0, live_user_bytes: 0.0 };
-        reach.bytes = reach.tables().map(|table| table.info.bytes).sum();
-        let upper = reach.upper.iter().map(|(_, _, tables)| tables.as_slice());
-        let kept = estimate(upper.chain([reach.last.as_slice()]), now.views);
-        reach.live_bytes = kept.live_bytes.min(reach.bytes as f64);
-        reach.garbage_bytes = reach.bytes as f64 - reach.live_bytes;
-        // Compressed, live data is what it takes, or else garbage would be let grow to its full length.
-        reach.live_user_bytes = kept.live_user_bytes.min(reach.live_bytes);
-        reach
-    }
-
-    /// Whether scans stepped over deleted keys as often as pays for a merge that drops them (G10).
-    fn pays_for_deleted(&self, now: &Now<'_>) -> bool {
-        let steps: u64 = self.tables().map(|table| table.deleted_steps()).sum();
-        let pays = steps.saturating_mul(BYTES_PER_DELETED_STEP) >= self.bytes;
-        pays && steps > 0 && self.tables().any(|table| now.has_droppable(table))
-    }
-
-    /// Garbage dropped per byte written.
-    fn gain(&self) -> f64 {
-        self.garbage_bytes / self.live_bytes.max(1.0)
-    }
-}
-
-/// How many of the newest runs become one, where more than `runs_max` of these lengths lie over each other, newest first (G2).
+/// How many of the newest runs become one, where more than `runs_max` of these lengths lie over each other, newest
+/// first (G2).
 ///
-/// Where m flushes find room, they become one run in their turn, then the next m - 1, and so on: about m(m+1)/2 are written once
-/// more each before any older run is. So many runs are merged at a time, and then left alone: for K = `runs_max`, a range fills
-/// with runs of K + 1, K, K - 1, ... flushes until all of them become one, over which there is room for one run less. This is the
-/// binomial scheme of Mathieu, Staelin, Young and Yousefi (*Bigtable Merge Compaction*, arXiv 1407.3008), which takes about
-/// C(K + d, d) flushes for d writes of each; beyond d = 3 it is only near. The fewest bytes per *run* saved would be the wrong
-/// measure: a full range would merge its shortest two or three runs each time, for room for one or two flushes.
+/// Where m flushes find room, they become one run in their turn, then the next m - 1, and so on: about m(m+1)/2 are
+/// written once more each before any older run is. The number of runs merged at a time follows this, and the result is
+/// then left alone: for K = `runs_max`, a range fills with runs of K + 1, K, K - 1, ... flushes until all of them
+/// become one, over which there is room for one run less. This is the binomial scheme of Mathieu, Staelin, Young and
+/// Yousefi (*Bigtable Merge Compaction*, arXiv 1407.3008), which takes about C(K + d, d) flushes for d writes of each;
+/// beyond d = 3 it is only near. The fewest bytes per *run* saved would be the wrong measure: a full range would merge
+/// its shortest two or three runs each time, for room for one or two flushes.
 fn newest_to_merge(bytes: &[u64], runs_max: usize) -> usize {
     // Two at least, and what is above `runs_max`; one flush more finds room for each further run.
     let least = (bytes.len() + 1).saturating_sub(runs_max).max(2);
@@ -172,13 +91,13 @@ fn newest_to_merge(bytes: &[u64], runs_max: usize) -> usize {
 }
 
 /// The longest stretch of at least two runs for which scans pay (G6).
-fn scanned_stretch<'a, 'b>(upper: &'b [PartOfRun<'a>]) -> Option<&'b [PartOfRun<'a>]> {
+fn scanned_stretch(upper: &[PartOfRun]) -> Option<&[PartOfRun]> {
     let mut longest = 0..1;
     for from in 0..upper.len() {
         let (mut bytes, mut scans) = (0, u64::MAX);
-        for (to, (_, _, tables)) in upper.iter().enumerate().skip(from) {
-            bytes += tables.iter().map(|table| table.info.bytes).sum::<u64>();
-            scans = tables.iter().map(|table| table.scans()).min().unwrap_or(0).min(scans);
+        for (to, part) in upper.iter().enumerate().skip(from) {
+            bytes += part.bytes();
+            scans = part.tables.iter().map(|table| table.scans()).min().unwrap_or(0).min(scans);
             let runs_saved = (to - from) as u64;
             if to - from >= longest.len() && scans.saturating_mul(runs_saved * BYTES_PER_SCAN) >= bytes {
                 longest = from..to + 1;
@@ -190,7 +109,7 @@ fn scanned_stretch<'a, 'b>(upper: &'b [PartOfRun<'a>]) -> Option<&'b [PartOfRun<
 
 /// The first keys of tables of the last run between which borders stay: neighbours that together have no more than
 /// `join_bytes` become one range.
-fn borders<'a>(tables: impl Iterator<Item = &'a Arc<Table>>, join_bytes: u64) -> Vec<Vec<u8>> {
+fn borders(tables: &[Arc<Table>], join_bytes: u64) -> Vec<Vec<u8>> {
     let (mut borders, mut bytes) = (Vec::new(), 0);
     for table in tables {
         if bytes > 0 && bytes + table.info.bytes > join_bytes {
@@ -200,11 +119,6 @@ fn borders<'a>(tables: impl Iterator<Item = &'a Arc<Table>>, join_bytes: u64) ->
         bytes += table.info.bytes;
     }
     borders
-}
-
-/// The sorted run at the bottom, if the tree has one: the oldest run, unless it is a flushed one.
-fn last_run(tree: &Tree) -> Option<&Arc<Run>> {
-    tree.runs().last().filter(|(level, _)| *level > 0).map(|(_, run)| run)
 }
 
 impl LdcRanged {
@@ -218,37 +132,21 @@ impl LdcRanged {
         (4 * self.memtable_bytes).min(SPACE_BYTES_MIN) as f64
     }
 
-    /// What a range should have, in bytes.
-    fn range_bytes(&self, live_bytes: f64) -> u64 {
-        let most = RANGE_BYTES_MAX.max(self.range_bytes_min());
-        (live_bytes as u64 / RANGE_COUNT).clamp(self.range_bytes_min(), most)
+    /// Ranges beyond which they grow with the data.
+    fn range_count_max(&self) -> u64 {
+        (self.memtable_bytes / FLUSH_BYTES_PER_RANGE).clamp(RANGE_COUNT, RANGE_COUNT_MAX)
     }
 
-    /// One range per table of the last run.
-    fn ranges<'a>(tree: &'a Tree, last: &Run, now: &Now<'_>) -> Vec<Reach<'a>> {
-        let mut ranges: Vec<Reach<'a>> = Vec::new();
-        for (index, table) in last.tables.iter().enumerate() {
-            // A range goes from its table to the next one; the first and last reach to the ends.
-            let mut range = table.info.clone();
-            if index == 0 {
-                range.smallest.clear();
-            }
-            match last.tables.get(index + 1) {
-                Some(next) => (range.largest, range.largest_is_excluded) = (next.info.smallest.clone(), true),
-                None => {
-                    if let Some(all) = hull(tree.tables().map(|(_, _, table)| table)) {
-                        (range.largest, range.largest_is_excluded) = (all.largest, all.largest_is_excluded);
-                    }
-                }
-            }
-            // Ranges with a table in common are one: nothing is counted twice.
-            let mut reach = Reach::covering(tree, &range, now);
-            while let Some(before) = ranges.pop_if(|before| before.meets(&reach)) {
-                reach = Reach::new(tree, before.joined(&reach), now);
-            }
-            ranges.push(reach);
-        }
-        ranges
+    /// What a range should have, in bytes.
+    fn range_bytes(&self, live_bytes: f64) -> u64 {
+        let most = RANGE_BYTES_MAX.max(live_bytes as u64 / self.range_count_max());
+        (live_bytes as u64 / RANGE_COUNT).clamp(self.range_bytes_min(), most.max(self.range_bytes_min()))
+    }
+
+    /// Neighbours of the last run that together have no more become one range, where ranges should have `range_bytes`:
+    /// the smallest range, or where ranges have grown beyond their largest size, a quarter.
+    fn join_bytes(&self, range_bytes: u64) -> u64 {
+        if range_bytes > RANGE_BYTES_MAX { self.range_bytes_min().max(range_bytes / 4) } else { self.range_bytes_min() }
     }
 
     /// G4. The oldest flushed run moves down; `None` without one.
@@ -259,27 +157,20 @@ impl LdcRanged {
     }
 
     /// All of the range becomes part of the last run.
-    fn merge_into_last(
-        &self,
-        tree: &Tree,
-        last: u64,
-        range: &Reach<'_>,
-        live_bytes: f64,
-        reason: &'static str,
-    ) -> Task {
+    fn merge_into_last(&self, tree: &Tree, last: u64, range: &Reach, live_bytes: f64, reason: &'static str) -> Task {
         let last_level = tree.levels.len() - 1;
         let mut task = Task::new(reason, last_level, Some(last));
-        for (level, run, tables) in &range.upper {
-            tables.iter().for_each(|table| task.add(*level, run.id, table));
+        for part in &range.upper {
+            part.tables.iter().for_each(|table| task.add(part.level, part.run, table));
         }
         range.last.iter().for_each(|table| task.add(last_level, last, table));
         // G5. The borders stay; a range that has grown is split into parts of equal length.
         let range_bytes = self.range_bytes(live_bytes);
-        task.cuts = borders(range.last.iter().copied(), self.range_bytes_min());
-        let parts = (range.live_bytes / range_bytes as f64).round().max(1.0);
+        task.cuts = borders(&range.last, self.join_bytes(range_bytes));
+        let parts = (range.live_bytes() / range_bytes as f64).round().max(1.0);
         // By half a part more than an equal share: the last part is then about half of one, and no rest is left over.
         let part_bytes = match range.last.len() {
-            0 | 1 => (range.live_bytes / (parts - 0.5)) as u64,
+            0 | 1 => (range.live_bytes() / (parts - 0.5)) as u64,
             _ => 2 * range_bytes,
         };
         // G8. An estimate may be wrong, and a table per key must not come of it.
@@ -293,9 +184,9 @@ impl LdcRanged {
         let range_bytes = self.range_bytes(live_bytes);
         let is_free = |task: &Task| !task.inputs.iter().any(|(_, _, table)| now.is_busy(table));
         let of_last = self.tiny(last, 2, range_bytes, |_, _| true).find_map(|stretch| {
-            let range = Reach::new(tree, hull(stretch)?, now);
+            let range = Reach::around(tree, hull(stretch)?, now);
             let mut task = self.merge_into_last(tree, last.id, &range, live_bytes, "tiny tables");
-            task.cuts = borders(range.last.iter().copied(), range_bytes);
+            task.cuts = borders(&range.last, range_bytes);
             (task.table_bytes, task.joins) = (Some(2 * range_bytes), true);
             Some(task).filter(is_free)
         });
@@ -335,37 +226,26 @@ impl LdcRanged {
     }
 
     /// Makes room for flushes in a range that has more than `runs_max` runs (G2).
-    fn merge_newest(&self, range: &Reach<'_>) -> Task {
-        let bytes: Vec<u64> =
-            range.upper.iter().map(|(_, _, tables)| tables.iter().map(|table| table.info.bytes).sum()).collect();
+    fn merge_newest(&self, range: &Reach) -> Task {
+        let bytes: Vec<u64> = range.upper.iter().map(PartOfRun::bytes).collect();
         Self::merge_stretch(&range.upper[..newest_to_merge(&bytes, self.runs_max)], "runs")
     }
 
     /// The longest stretch of at least two runs above the last that is worth it for scans (G6).
-    fn merge_scanned(ranges: &[Reach<'_>]) -> Option<Task> {
+    fn merge_scanned(ranges: &[&Reach]) -> Option<Task> {
         let longest =
             ranges.iter().filter_map(|range| scanned_stretch(&range.upper)).max_by_key(|parts| parts.len())?;
         Some(Self::merge_stretch(longest, "scans"))
     }
 
     /// Makes one run of these, which follow each other in one range.
-    fn merge_stretch(parts: &[PartOfRun<'_>], reason: &'static str) -> Task {
-        let (level, oldest, _) = &parts[parts.len() - 1];
-        let mut task = Task::new(reason, *level, Some(oldest.id));
-        for (level, run, tables) in parts {
-            tables.iter().for_each(|table| task.add(*level, run.id, table));
+    fn merge_stretch(parts: &[PartOfRun], reason: &'static str) -> Task {
+        let oldest = &parts[parts.len() - 1];
+        let mut task = Task::new(reason, oldest.level, Some(oldest.run));
+        for part in parts {
+            part.tables.iter().for_each(|table| task.add(part.level, part.run, table));
         }
         task
-    }
-}
-
-impl<'a> Reach<'a> {
-    /// As [`new`](Self::new) for a range whose borders no table needs to touch.
-    fn covering(tree: &'a Tree, range: &TableInfo, now: &Now<'_>) -> Self {
-        match hull(tree.tables().map(|(_, _, table)| table).filter(|table| table.info.overlaps(range))) {
-            Some(seed) => Self::new(tree, seed, now),
-            None => Self::measured(Vec::new(), Vec::new(), now),
-        }
     }
 }
 
@@ -374,34 +254,80 @@ impl Choose for LdcRanged {
         let Some(last) = last_run(tree) else {
             return Self::make_last(tree).filter(|_| !now.is_tree_busy(tree));
         };
-        let mut ranges = Self::ranges(tree, last, now);
-        let live_bytes: f64 = ranges.iter().map(|range| range.live_bytes).sum();
-        let live_user_bytes: f64 = ranges.iter().map(|range| range.live_user_bytes).sum();
-        if let Some(task) = self.join_tiny(tree, last, live_bytes, now) {
+        self.with_ranges(tree, now, |ranges| self.pick_of(ranges, tree, last, now))
+    }
+
+    /// G9.
+    fn reclaim(&self, tree: &Tree, now: &Now<'_>) -> Option<Task> {
+        let last = last_run(tree)?;
+        self.with_ranges(tree, now, |ranges| {
+            let live_bytes = ranges.live_bytes();
+            let may_drop = |range: &&Reach| range.tables().any(|table| now.has_droppable(table)) && !range.is_busy(now);
+            let range = ranges.all().filter(may_drop).max_by(|a, b| a.gain().total_cmp(&b.gain()))?;
+            Some(self.merge_into_last(tree, last.id, range, live_bytes, "deleted"))
+        })
+    }
+
+    fn flush_shape(&self, tree: &Tree) -> FlushShape {
+        // The oldest run is the last one or is about to be it (G4).
+        let tables = tree.runs().last().map_or(&[][..], |(_, run)| &run.tables);
+        let bytes: u64 = tables.iter().map(|table| table.info.bytes).sum();
+        let cuts = borders(tables, self.join_bytes(self.range_bytes(bytes as f64)));
+        let is_first = tree.levels.is_empty();
+        FlushShape { cuts, table_bytes: is_first.then(|| self.range_bytes_min()) }
+    }
+
+    fn lag(&self, tree: &Tree, now: &Now<'_>) -> f64 {
+        self.with_ranges(tree, now, |ranges| {
+            // Until there is a last run, the next step costs nothing.
+            let Some(last) = last_run(tree) else { return 0.0 };
+            let (slow, stop) = (self.runs_max + self.runs_max / 2 + 4, 2 * self.runs_max + 8);
+            let of_runs = super::lag_between(ranges.runs_most() as f64 + 1.0, slow as f64, stop as f64);
+            let lag = of_runs.max(self.lag_of_space(ranges));
+            // No writer may wait for a merge that will not be made.
+            if lag > 0.0 && self.pick_of(ranges, tree, last, now).is_none() { 0.0 } else { lag }
+        })
+    }
+}
+
+impl LdcRanged {
+    /// Calls `work` with the ranges of this tree.
+    fn with_ranges<T>(&self, tree: &Tree, now: &Now<'_>, work: impl FnOnce(&mut Ranges) -> T) -> T {
+        tree.memo().with(|ranges: &mut Ranges| {
+            ranges.follow(tree, now.views, TinyBytes(self.range_bytes_min()));
+            work(ranges)
+        })
+    }
+
+    fn pick_of(&self, ranges: &mut Ranges, tree: &Tree, last: &Run, now: &Now<'_>) -> Option<Task> {
+        let (live_bytes, live_user_bytes) = (ranges.live_bytes(), ranges.live_user_bytes());
+        if ranges.has_tiny()
+            && let Some(task) = self.join_tiny(tree, last, live_bytes, now)
+        {
             return Some(task);
         }
         // G1. Below a few memtables, or of a tree that has little of each, below some blocks, space is not worth a
         //     merge.
-        let mut takes = tree.bytes() as f64;
+        let mut takes = ranges.bytes() as f64;
         // G7.
         if now.others.is_some_and(|others| !others.is_empty()) {
-            let busy = ranges.extract_if(.., |range| range.tables().any(|table| now.is_busy(table)));
-            takes -= busy.map(|range| range.garbage_bytes).sum::<f64>();
+            takes -= ranges.busy_garbage(now);
         }
         if takes > self.space_amp_target * live_user_bytes && takes > self.space_bytes_min() {
-            let with_upper = ranges.iter().filter(|range| !range.upper.is_empty());
-            let best = with_upper.max_by(|a, b| a.gain().total_cmp(&b.gain()));
             // Under half of the allowance, the excess is no garbage that a merge could drop.
-            if let Some(range) = best.filter(|range| range.gain() > (self.space_amp_target - 1.0) / 2.0) {
+            if let Some(range) = ranges.best(now).filter(|range| range.gain() > (self.space_amp_target - 1.0) / 2.0) {
                 return Some(self.merge_into_last(tree, last.id, range, live_bytes, "garbage"));
             }
         }
         // G2.
-        let crowded = ranges.iter().max_by_key(|range| range.upper.len())?;
+        let crowded = ranges.most_crowded(now)?;
         if crowded.upper.len() <= self.runs_max {
-            let met = ranges.iter().find(|range| range.pays_for_deleted(now));
-            let merge_met = |range| self.merge_into_last(tree, last.id, range, live_bytes, "deleted keys in scans");
-            return met.map(merge_met).or_else(|| Self::merge_scanned(&ranges));
+            return ranges.look_for_scans(|ranges| {
+                let free: Vec<&Reach> = ranges.iter().copied().filter(|range| !range.is_busy(now)).collect();
+                let met = free.iter().find(|range| range.pays_for_deleted(now));
+                let merge_met = |range| self.merge_into_last(tree, last.id, range, live_bytes, "deleted keys in scans");
+                met.map(|range| merge_met(range)).or_else(|| Self::merge_scanned(&free))
+            });
         }
         let last_bytes: u64 = crowded.last.iter().map(|table| table.info.bytes).sum();
         if last_bytes <= crowded.upper_bytes() {
@@ -410,62 +336,16 @@ impl Choose for LdcRanged {
         Some(self.merge_newest(crowded))
     }
 
-    /// G9.
-    fn reclaim(&self, tree: &Tree, now: &Now<'_>) -> Option<Task> {
-        let last = last_run(tree)?;
-        let mut ranges = Self::ranges(tree, last, now);
-        let live_bytes: f64 = ranges.iter().map(|range| range.live_bytes).sum();
-        ranges.retain(|range| {
-            range.tables().any(|table| now.has_droppable(table)) && !range.tables().any(|table| now.is_busy(table))
-        });
-        let range = ranges.iter().max_by(|a, b| a.gain().total_cmp(&b.gain()))?;
-        Some(self.merge_into_last(tree, last.id, range, live_bytes, "deleted"))
-    }
-
-    fn flush_shape(&self, tree: &Tree) -> FlushShape {
-        // The oldest run is the last one or is about to be it (G4).
-        let tables = tree.runs().last().map_or(&[][..], |(_, run)| &run.tables);
-        let cuts = borders(tables.iter(), self.range_bytes_min());
-        let is_first = tree.levels.is_empty();
-        FlushShape { cuts, table_bytes: is_first.then(|| self.range_bytes_min()) }
-    }
-
-    fn lag(&self, tree: &Tree, now: &Now<'_>) -> f64 {
-        // Until there is a last run, the next step costs nothing.
-        let Some(last) = last_run(tree) else { return 0.0 };
-        let (slow, stop) = (self.runs_max + self.runs_max / 2 + 4, 2 * self.runs_max + 8);
-        let over = |key: &[u8]| tree.runs().filter(|(_, run)| run.table_for(key).is_some()).count();
-        let most = match tree.runs().count() {
-            count if count <= slow => 0,
-            _ => last.tables.iter().map(|table| over(&table.info.smallest)).max().unwrap_or(0),
-        };
-        let of_runs = super::lag_between(most as f64, slow as f64, stop as f64);
-        let lag = of_runs.max(self.lag_of_space(tree, last, now));
-        // Nobody may wait for what nobody will do.
-        if lag > 0.0 && self.pick(tree, now).is_none() { 0.0 } else { lag }
-    }
-}
-
-impl LdcRanged {
     /// A twentieth more than the target, and what is on its way, before writers wait for space to come back.
-    fn lag_of_space(&self, tree: &Tree, last: &Run, now: &Now<'_>) -> f64 {
-        let memtable_bytes = self.memtable_bytes as f64;
+    fn lag_of_space(&self, ranges: &mut Ranges) -> f64 {
+        let (memtable_bytes, bytes) = (self.memtable_bytes as f64, ranges.bytes() as f64);
         let lag_at = |live: f64| {
             let target = self.space_amp_target * live;
-            super::lag_between(
-                tree.bytes() as f64,
-                1.02 * target + memtable_bytes,
-                1.05 * target + 2.0 * memtable_bytes,
-            )
+            super::lag_between(bytes, 1.02 * target + memtable_bytes, 1.05 * target + 2.0 * memtable_bytes)
         };
-        // Mostly the last run alone, less what may be deleted, tells that all is well, without counting what is distinct.
-        let deleted: u64 = tree.tables().map(|(_, _, table)| table.tombstone_count()).sum();
-        let entries: u64 = last.tables.iter().map(|table| table.info.entry_count).sum();
-        let user_bytes: u64 = last.tables.iter().map(|table| table.user_bytes().min(table.info.bytes)).sum();
-        if lag_at(user_bytes as f64 * (1.0 - deleted as f64 / entries.max(1) as f64)) == 0.0 {
-            return 0.0;
-        }
-        lag_at(Self::ranges(tree, last, now).iter().map(|range| range.live_user_bytes).sum())
+        // Mostly the last run alone shows that there is no lag, without counting distinct keys.
+        let of_last = lag_at(ranges.user_bytes_of_last());
+        if of_last == 0.0 { of_last } else { lag_at(ranges.live_user_bytes()) }
     }
 }
 
@@ -473,7 +353,7 @@ impl LdcRanged {
 mod tests {
     use super::*;
 
-    /// Writes of flushes of length 1 to one range, beside the flushes themselves, and the most runs that stayed.
+    /// Writes of flushes of length 1 to one range, without the flushes themselves, and the most runs that stayed.
     fn written(flushes: u64, runs_max: usize) -> (u64, usize) {
         let (mut runs, mut written, mut most) = (Vec::new(), 0, 0);
         for _ in 0..flushes {
@@ -502,7 +382,7 @@ mod tests {
         }
     }
 
-    /// After an interval in which nobody merged, one merge is enough for the bound to hold.
+    /// After an interval without a merge, one merge is enough for the bound to hold.
     #[test]
     fn a_merge_leaves_no_more_runs_than_may_be() {
         for count in 3..50 {

@@ -1,13 +1,13 @@
 //! Where one merge is split by key, so that several threads can do it.
 //!
 //! ```text
-//!   tables   |---a---:---a---:---a---|      each is looked at in a few places; between two of them lies an equal part of
+//!   tables   |---a---:---a---:---a---|      each is read in a few places; between two of them is an equal part of
 //!                |--b--:--b--:--b--|         its bytes
 //!   parts    [ ......... ) [ ......... )    borders, where the bytes before add up to an equal share
 //! ```
 //!
-//! The borders follow from the tables alone, so the same merge is split the same way whoever does it, and all versions of a key
-//! stay in one part.
+//! The borders follow from the tables alone, so every thread splits the same merge the same way, and all versions of a
+//! key stay in one part.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ use crate::sstable::Table;
 /// Places that are looked at in a table, for each part.
 const PLACES_PER_PART: usize = 4;
 
-/// The first keys of all parts but the first; at most `parts_max - 1`, and about `part_bytes_min` bytes or more between them.
+/// The first keys of all parts but the first; at most `parts_max - 1`, and about `part_bytes_min` bytes or more between
+/// them.
 pub(super) fn borders(tables: &[&Arc<Table>], parts_max: usize, part_bytes_min: u64) -> Result<Vec<Vec<u8>>> {
     let bytes: u64 = tables.iter().map(|table| table.info.bytes).sum();
     let parts = (bytes / part_bytes_min.max(1)).min(parts_max as u64);

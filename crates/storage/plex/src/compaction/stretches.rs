@@ -1,4 +1,4 @@
-//! A merge whose output counts stretch by stretch, so that old and new do not lie side by side as a whole.
+//! A merge whose output counts stretch by stretch, so that old and new data never take space in full at the same time.
 //!
 //! ```text
 //!   inputs   [---a---][---b---][---c---]       the first stretch is merged: d goes, and a; e and b reach over its end
@@ -6,8 +6,9 @@
 //!   output   [...........|                     a run in front of them all, until the last stretch is merged
 //! ```
 //!
-//! S1. For all keys merged so far the output, in front, is what counts. An input that reaches over the end of its stretch stays behind it
-//!     with versions that are over; for a key that it may know, what hides them stays in the output ([`Below`]).
+//! S1. For all keys merged so far the output, in front, is what counts. An input that reaches over the end of its
+//!     stretch stays after it with obsolete versions; for a key that it may know, what hides them stays in the output
+//!     ([`Below`]).
 //! S2. Nothing comes between or in front: the inputs are all runs of a level that is not flushed to.
 //! S3. A merge that breaks off leaves a tree that reads the same, and from which the policy chooses again.
 
@@ -45,7 +46,7 @@ impl Stretch {
         self.from.as_ref().is_none_or(|from| *table.info.smallest >= **from) && self.has_end_of(table)
     }
 
-    /// Nothing of the table lies behind the stretch.
+    /// Whether the table ends within the stretch.
     pub fn has_end_of(&self, table: &Table) -> bool {
         self.to.as_ref().is_none_or(|to| table.info.ends_before(to))
     }
@@ -55,7 +56,7 @@ impl Stretch {
 pub(super) struct Below<'a> {
     /// Nothing older than the inputs overlaps them.
     pub is_bottom: bool,
-    /// Inputs that stay behind the output.
+    /// Inputs that stay, after the output.
     pub left: Vec<&'a Arc<Table>>,
 }
 
@@ -75,7 +76,7 @@ impl Below<'_> {
     }
 }
 
-/// First keys of stretches that have about so many bytes of input, or more: each is one of a table.
+/// First keys of stretches that have at least about `bytes` of input: each is one of a table.
 fn borders(task: &Task, bytes: u64) -> Vec<Vec<u8>> {
     let mut tables: Vec<&TableInfo> = task.inputs.iter().map(|(_, _, table)| &table.info).collect();
     tables.sort_by(|a, b| a.smallest.cmp(&b.smallest));

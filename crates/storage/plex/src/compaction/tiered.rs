@@ -4,18 +4,19 @@
 use super::{Choose, Now, Task};
 use crate::version::Tree;
 
-/// The last level has nowhere to go: its runs become one in place. With 8 runs a level, 6 levels hold 260,000 memtables.
+/// The last level has nowhere to go: its runs become one in place. With 8 runs a level, 6 levels hold 260,000
+/// memtables.
 pub(super) const LEVEL_LAST: usize = 6;
 
-/// Stretches that a level is merged in at most: space is taken twice for as long as one of them is written, and each ends with an edit
-/// of the manifest, which is synced.
+/// Stretches that a level is merged in at most: space is taken twice for as long as one of them is written, and each
+/// ends with an edit of the manifest, which is synced.
 const STRETCHES_MAX: u64 = 32;
 
-/// Tables that a level's bytes make at least, since of each run one reaches over the end of a stretch. Those shorter than an eighth
-/// of the option's would cost more in files than they save.
+/// Tables that a level's bytes make at least, since of each run one reaches over the end of a stretch. Those shorter
+/// than an eighth of the option's would cost more in files than they save.
 const TABLES_MIN: u64 = 256;
 
-/// A stretch has the bytes of so many tables at least, of which one a run is left over.
+/// A stretch has at least the bytes of this many tables; of each run one is left over.
 const STRETCH_TABLES_MIN: u64 = 4;
 
 #[derive(Debug)]

@@ -1,5 +1,5 @@
-//! LSM-trie's compaction: keys are kept in the order of their hashes, and each level is shared out evenly among nodes, eight
-//! times as many as on the level before.
+//! LSM-trie's compaction: keys are kept in the order of their hashes, and each level is shared out evenly among nodes,
+//! eight times as many as on the level before.
 //!
 //! ```text
 //!   level 0   [         all hashes          ]      a node with `runs_per_node` runs is merged,
@@ -7,13 +7,13 @@
 //!   level 2   [000 000]   ...     [111 111]        its eight children
 //! ```
 //!
-//! T1. What a node holds has the same first three bits per level of the hash. A table that only moves down may reach over
-//!     more than one node, so a merge takes everything of its level that overlaps its inputs.
-//! T2. Nothing is merged with what lies below it: a byte is written once per level, and each level may have copies of all
-//!     keys. Least writing, most space.
+//! T1. What a node holds has the same first three bits per level of the hash. A table that only moves down may reach
+//!     over more than one node, so a merge takes everything of its level that overlaps its inputs.
+//! T2. Nothing is merged with what lies below it: a byte is written once per level, and each level may have copies of
+//!     all keys. Least writing, most space.
 //!
-//! After X. Wu et al., "LSM-trie: An LSM-tree-based Ultra-Large Key-Value Store for Small Data Items" (USENIX ATC 2015);
-//! its tables of fixed size and their buckets are left out.
+//! After X. Wu et al., "LSM-trie: An LSM-tree-based Ultra-Large Key-Value Store for Small Data Items" (USENIX ATC
+//! 2015); its tables of fixed size and their buckets are left out.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

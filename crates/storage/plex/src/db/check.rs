@@ -32,13 +32,17 @@ impl Damages {
 /// nothing is changed. Empty is sound: it opens with all that was durable.
 ///
 /// # Errors
-/// [`vfs::FsError::Locked`] if it is open; a newer format; a file that cannot be read.
+/// [`vfs::FsError::Locked`] if it is open; invalid argument, if there is no database; a newer format; a file that
+/// cannot be read.
 pub fn check(dir: impl AsRef<Path>, options: &Options) -> Result<Vec<Error>> {
     let (dir, fs) = (dir.as_ref(), &options.fs);
     let chooser =
         options.policy.chooser(options.memtable_bytes as u64, options.table_bytes).map_err(Error::InvalidArgument)?;
     let _lock = fs.try_lock(&dir.join("LOCK"))?;
     let files = Files::list(&**fs, dir)?;
+    if files.number_max() == 0 && manifest::current(&**fs, dir)?.is_none() {
+        return Err(Error::InvalidArgument(format!("{} holds no database", dir.display())));
+    }
     let cache = options.cache();
     let mut damages = Damages::default();
     let Some(found) = damages.note(read_manifest(options, dir))? else {

@@ -1,4 +1,4 @@
-//! Merging all of a range of keys because somebody asks for it, and not because the policy does.
+//! Merging all of a range of keys because a caller asks for it, and not because the policy does.
 //!
 //! ```text
 //!   run 9   |  a  |     | b  |         stretch by stretch: a table, all that overlap it, all that overlap these ...
@@ -7,7 +7,7 @@
 //!
 //! Nothing that stays overlaps a stretch, so what comes out of it may stand in the oldest run (C1 of [`compaction`]).
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::merging::Chosen;
@@ -21,7 +21,7 @@ use crate::version::Tree;
 /// What comes next.
 enum Next {
     Merge(Task),
-    /// Somebody merges a table of the stretch.
+    /// Another thread merges a table of the stretch.
     Wait,
     Done,
 }
@@ -59,7 +59,7 @@ impl Inner {
     }
 }
 
-/// The first key behind a table's range.
+/// The first key after a table's range.
 fn behind(info: TableInfo) -> Vec<u8> {
     let mut key = info.largest;
     if !info.largest_is_excluded {
@@ -69,7 +69,7 @@ fn behind(info: TableInfo) -> Vec<u8> {
 }
 
 /// The first stretch with something from this key on.
-fn next(tree: &Tree, from: &[u8], to: Option<&[u8]>, others: &BTreeSet<u64>) -> Next {
+fn next(tree: &Tree, from: &[u8], to: Option<&[u8]>, others: &BTreeMap<u64, Vec<u8>>) -> Next {
     let is_inside =
         |table: &&Arc<Table>| !table.info.ends_before(from) && to.is_none_or(|to| *table.info.smallest < *to);
     if to.is_some_and(|to| *to <= *from) {
@@ -85,7 +85,7 @@ fn next(tree: &Tree, from: &[u8], to: Option<&[u8]>, others: &BTreeSet<u64>) -> 
     for (level, run) in tree.runs() {
         run.overlapping(&stretch).for_each(|table| task.add(level, run.id, table));
     }
-    if task.inputs.iter().any(|(_, _, table)| others.contains(&table.number)) {
+    if task.inputs.iter().any(|(_, _, table)| others.contains_key(&table.number)) {
         return Next::Wait;
     }
     // The borders of the oldest run stay, and its tables about as long as they are.

@@ -4,8 +4,8 @@
 //!   files verified -> memory flushed -> writers held: rest flushed, files named or copied -> manifest -> published
 //! ```
 //!
-//! A file that the policy would not cut gets a second name in the database's directory, and the manifest the number that its
-//! entries count under. Others, and those of another file system, are copied.
+//! A file that the policy would not cut gets a second name in the database's directory, and the manifest the number
+//! that its entries count under. Others, and those of another file system, are copied.
 //!
 //! I1. All that was written before is in tables when the files' manifest edit counts, so a crash leaves a prefix (P2).
 //! I2. The files' entries get one sequence number, above all that was written, in a run that is newer than all others.
@@ -33,7 +33,7 @@ impl Inner {
         if self.key_order == KeyOrder::Hash {
             return Err(Error::Unsupported("sorted files do not fit keys that are kept by their hashes".into()));
         }
-        if !self.key_spaces.read().values().any(|id| *id == space.0) {
+        if !self.has_key_space(space.0) {
             return Err(no_key_space(space.0));
         }
         let files = self.open_sorted(paths)?;
@@ -42,7 +42,7 @@ impl Inner {
         }
         let _flushing = self.flushing.lock();
         self.resume_flushing()?;
-        // Most of what is in memory, while writers go on.
+        // Most of what is in memory, while writers continue.
         self.switch_memtable()?;
         while let Some(wal) = self.flush_one()? {
             self.remove_wals_before(&mut self.writer.lock(), wal);
@@ -96,7 +96,7 @@ impl Inner {
     fn name_as_table(&self, settings: &OutputSettings<'_>, file: &Table) -> Option<u64> {
         let (fs, (number, _, path)) = (&*self.options.fs, (settings.next_table)());
         fs.hard_link(file.path(), &path).ok()?;
-        // Whoever brought the file here may not have synced it.
+        // The program that brought the file here may not have synced it.
         let synced = fs.open(&path, OpenOptions::read()).and_then(|file| file.sync_all());
         if synced.is_err() {
             let _ = fs.remove_file(&path);

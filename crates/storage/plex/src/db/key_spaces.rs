@@ -7,6 +7,7 @@
 //! The edit is the only step that a crash can show. An id is never used again, so what a log or a writer still has of a
 //! dropped key space belongs to no other one.
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use super::write::no_key_space;
@@ -14,10 +15,54 @@ use super::{Inner, KeySpaceId};
 use crate::error::{Error, Result};
 use crate::version::{TablePlace, VersionEdit};
 
+/// The key spaces of a database: found by name, and by id at each write.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KeySpaces {
+    by_name: BTreeMap<Vec<u8>, u32>,
+    ids: HashSet<u32>,
+}
+
+impl KeySpaces {
+    /// Adds one, unless the name is taken.
+    pub fn add(&mut self, id: u32, name: Vec<u8>) {
+        if let std::collections::btree_map::Entry::Vacant(free) = self.by_name.entry(name) {
+            free.insert(id);
+            self.ids.insert(id);
+        }
+    }
+
+    /// Takes over what an edit says.
+    pub fn change(&mut self, made: Vec<(u32, Vec<u8>)>, dropped: &[u32]) {
+        made.into_iter().for_each(|(id, name)| self.add(id, name));
+        if !dropped.is_empty() {
+            self.by_name.retain(|_, id| !dropped.contains(id));
+            self.ids.retain(|id| !dropped.contains(id));
+        }
+    }
+
+    pub fn has(&self, id: u32) -> bool {
+        self.ids.contains(&id)
+    }
+
+    /// With their ids, in the order of the names.
+    pub fn all(&self) -> impl Iterator<Item = (u32, &[u8])> {
+        self.by_name.iter().map(|(name, id)| (*id, &name[..]))
+    }
+
+    /// As an edit of the manifest says it.
+    pub fn as_made(&self) -> Vec<(u32, Vec<u8>)> {
+        self.all().map(|(id, name)| (id, name.to_vec())).collect()
+    }
+
+    fn id(&self, name: &[u8]) -> Option<u32> {
+        self.by_name.get(name).copied()
+    }
+}
+
 impl Inner {
     pub(super) fn key_space(&self, name: &[u8]) -> Result<KeySpaceId> {
         let _making = self.making_key_space.lock();
-        if let Some(&id) = self.key_spaces.read().get(name) {
+        if let Some(id) = self.key_spaces.read().id(name) {
             return Ok(KeySpaceId(id));
         }
         let id = self.next_key_space.load(Ordering::Acquire);
@@ -33,11 +78,11 @@ impl Inner {
 
     pub(super) fn list_key_spaces(&self) -> Vec<(String, KeySpaceId)> {
         let spaces = self.key_spaces.read();
-        spaces.iter().map(|(name, id)| (String::from_utf8_lossy(name).into_owned(), KeySpaceId(*id))).collect()
+        spaces.all().map(|(id, name)| (String::from_utf8_lossy(name).into_owned(), KeySpaceId(id))).collect()
     }
 
     pub(super) fn has_key_space(&self, space: u32) -> bool {
-        self.key_spaces.read().values().any(|id| *id == space)
+        self.key_spaces.read().has(space)
     }
 
     pub(super) fn drop_key_space(&self, space: KeySpaceId) -> Result<()> {

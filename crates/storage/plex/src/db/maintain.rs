@@ -1,6 +1,6 @@
 //! Flushes and compactions, and how their results become the state.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,7 +44,7 @@ impl Inner {
         self.check_running()?;
         let state = self.state();
         let Some(memtable) = state.immutables.last() else { return Ok(None) };
-        // The log goes on with the next memtable's file.
+        // The log continues with the next memtable's file.
         let next = state.immutables.iter().rev().nth(1).unwrap_or(&state.memtable);
         let mut wal_number = next.wal_number;
         let outcome = self.writing_tables(|settings| flush_memtable(self, settings, memtable, &state.version))?;
@@ -67,7 +67,7 @@ impl Inner {
         self.chooser.flush_shape(version.tree(space).map_or(&Tree::default(), |tree| &**tree))
     }
 
-    /// Does one merge; `false` if no policy asks for one beside those that others do.
+    /// Does one merge; `false` if no policy asks for one besides those that run.
     pub(super) fn compact_once(&self) -> Result<bool> {
         let begun = self.merging.begin(self.options.merges_max, |others| {
             self.pick_merge(others, |chooser, tree, now| chooser.pick(tree, now))
@@ -77,7 +77,7 @@ impl Inner {
         Ok(true)
     }
 
-    /// Does a merge whose turn it is.
+    /// Does a merge that holds its turn.
     pub(super) fn merge(&self, mut turn: Turn<'_>, mut chosen: Chosen) -> Result<()> {
         let Chosen { space, task, is_bottom } = &mut chosen;
         let mut merge = compaction::Merge::new(*space, task, *is_bottom, self.number());
@@ -91,7 +91,7 @@ impl Inner {
             Counters::add(&self.counters.compaction_bytes_written, outcome.bytes_written);
             Counters::add(&self.counters.compaction_parts, outcome.parts);
             Counters::add(&self.counters.dropped, outcome.dropped);
-            turn.take(outcome.edit.added.iter().map(|(place, _)| place.number));
+            turn.take(outcome.edit.added.iter().map(|(place, info)| (place.number, info.smallest.clone())));
             self.install(outcome.edit, None)?;
             self.bell.ring();
         }
@@ -101,11 +101,11 @@ impl Inner {
         Ok(())
     }
 
-    /// A merge that does not touch these tables, which others merge: the policy's most urgent, or what `choose` else
-    /// asks for.
+    /// A merge that does not touch these tables, which other threads merge: the policy's most urgent, or what `choose`
+    /// asks for instead.
     fn pick_merge(
         &self,
-        others: &BTreeSet<u64>,
+        others: &BTreeMap<u64, Vec<u8>>,
         choose: impl Fn(&dyn Choose, &Tree, &Now<'_>) -> Option<Task>,
     ) -> Result<Option<Chosen>> {
         self.check_running()?;
@@ -113,11 +113,14 @@ impl Inner {
         let now = Now { others: Some(others), views: &views };
         // Taken while no merge can end, so that all that are over are in it.
         let state = self.state();
-        let picked = state.version.trees.iter().find_map(|(space, tree)| {
+        // Each tree has its turn: they are asked from the one after the tree that was merged last.
+        let (trees, from) = (&state.version.trees, self.next_merged.load(Ordering::Relaxed));
+        let picked = trees.range(from..).chain(trees.range(..from)).find_map(|(space, tree)| {
             let task = choose(&*self.chooser, tree, &now)?;
             Some((*space, tree, task))
         });
         let Some((space, tree, task)) = picked else { return Ok(None) };
+        self.next_merged.store(space.wrapping_add(1), Ordering::Relaxed);
         let is_bottom = compaction::check(tree, &task).map_err(Error::Bug)?;
         Ok(Some(Chosen { space, task, is_bottom }))
     }
@@ -139,7 +142,7 @@ impl Inner {
         Ok(true)
     }
 
-    /// Merges until the policy is content and nobody merges any more.
+    /// Merges until the policy asks for no merge and none runs.
     pub(super) fn settle(&self) -> Result<()> {
         while self.compact_once()? || self.merging.await_one() {}
         Ok(())
@@ -180,7 +183,7 @@ impl Inner {
         });
         if outcome.is_err() {
             for path in written.lock().iter() {
-                // The next open removes what is left behind.
+                // The next open removes what is left over.
                 let _ = self.options.fs.remove_file(path);
             }
         }
@@ -203,22 +206,26 @@ impl Inner {
             ApplyError::Table(error) => error,
             other => Error::Bug(other.to_string()),
         })?;
-        if let Err(error) = manifest.file.append(&edit) {
+        let Some(file) = &mut manifest.file else { return Err(Error::ReadOnly) };
+        let bytes_before = file.bytes();
+        let appended = file.append(&edit);
+        let (bytes, is_long) = (file.bytes() - bytes_before, file.is_long());
+        if let Err(error) = appended {
             manifest.in_doubt = Some(self.tables_of(&edit));
             return Err(self.fail(error));
         }
+        Counters::add(&self.counters.manifest_bytes, bytes);
         self.publish(next, flushed);
-        let mut key_spaces = self.key_spaces.write();
-        key_spaces.extend(edit.key_spaces.into_iter().map(|(id, name)| (name, id)));
-        key_spaces.retain(|_, id| !edit.dropped.contains(id));
-        drop(key_spaces);
+        if !edit.key_spaces.is_empty() || !edit.dropped.is_empty() {
+            self.key_spaces.write().change(edit.key_spaces, &edit.dropped);
+        }
         self.flushed_lsn.fetch_max(edit.flushed_lsn.unwrap_or(0), Ordering::AcqRel);
         if let Some(wal) = edit.wal {
             manifest.wal = wal;
         }
         // D3: the manifest that forgets them is durable.
         removed.iter().for_each(|table| table.mark_obsolete());
-        if manifest.file.is_long() {
+        if is_long {
             match self.write_manifest_anew(&mut manifest) {
                 // The edit counts, in whichever of the two.
                 Err(error) if error.may_pass() => {}
@@ -237,11 +244,12 @@ impl Inner {
         let fs = &*self.options.fs;
         let create = || Manifest::create(fs, &self.dir, number, self.identity(number), &whole);
         let new = self.names.changing(&self.next_number, create)?;
-        let old = std::mem::replace(&mut manifest.file, new).number;
-        let in_doubt = manifest.in_doubt.take().unwrap_or_default();
-        for left in in_doubt.iter().filter(|left| **left != path).chain([&manifest::path(&self.dir, old)]) {
-            // The next open removes what is left behind.
-            let _ = fs.remove_file(left);
+        Counters::add(&self.counters.manifest_bytes, new.bytes());
+        let mut left = manifest.in_doubt.take().unwrap_or_default();
+        left.extend(manifest.file.replace(new).map(|old| manifest::path(&self.dir, old.number)));
+        for path in left.iter().filter(|left| **left != path) {
+            // The next open removes what is left over.
+            let _ = fs.remove_file(path);
         }
         Ok(())
     }
@@ -252,7 +260,7 @@ impl Inner {
         }
         writer.old_wals.retain(|(old, _)| {
             if *old < number {
-                // The next open removes what is left behind.
+                // The next open removes what is left over.
                 let _ = self.options.fs.remove_file(&wal_path(&self.dir, *old));
             }
             *old >= number
@@ -292,7 +300,7 @@ impl Inner {
             last_seqno: Some(self.visible.load(Ordering::Acquire)),
             wal: Some(wal),
             flushed_lsn: Some(self.flushed_lsn.load(Ordering::Acquire)),
-            key_spaces: self.key_spaces.read().iter().map(|(name, id)| (*id, name.clone())).collect(),
+            key_spaces: self.key_spaces.read().as_made(),
             next_key_space: Some(self.next_key_space.load(Ordering::Acquire)),
             key_order: self.key_order,
             ..self.state().version.as_edit()
@@ -300,7 +308,9 @@ impl Inner {
     }
 
     fn publish(&self, version: Version, flushed: Option<&Arc<Memtable>>) {
-        let lag = compaction::lag(&*self.chooser, &version, &self.held_views());
+        let views = self.held_views();
+        let before = self.state();
+        let lag = before.lag.after(&before.version, &version, |tree| compaction::lag(&*self.chooser, tree, &views));
         let mut state = self.state.write();
         let keeps = |memtable: &&Arc<Memtable>| flushed.is_none_or(|flushed| !Arc::ptr_eq(memtable, flushed));
         let immutables = state.immutables.iter().filter(keeps).cloned().collect();
@@ -311,11 +321,12 @@ impl Inner {
 
 /// The manifest, and what of it a later one must repeat.
 pub(super) struct LiveManifest {
-    pub file: Manifest,
+    /// `None` for a database that is read only, and while the open has found no room for it.
+    pub file: Option<Manifest>,
     /// As in [`VersionEdit::wal`].
     pub wal: (u64, bool),
-    /// After a failure it is unknown what the manifest that counts says, or which one that is; nothing more is appended. With
-    /// the files that are not needed once another manifest counts.
+    /// After a failure it is unknown what the manifest that counts says, or which one that is; nothing more is
+    /// appended. With the files that are not needed once another manifest counts.
     pub in_doubt: Option<Vec<PathBuf>>,
 }
 
@@ -356,7 +367,7 @@ fn work_until_close(inner: &Inner, work: fn(&Inner) -> Result<bool>, idle: Optio
                 }
             }
             Err(error) if error.may_pass() && inner.check_running().is_ok() => {
-                // Space may come back: writers are told, and the work is tried again a little later.
+                // There may be space again: writers get the error, and the work is tried again a little later.
                 *inner.trouble.lock() = Some(Arc::new(error));
                 inner.bell.wait_for(inner.bell.ring(), RETRY_AFTER);
             }

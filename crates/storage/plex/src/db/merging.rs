@@ -6,7 +6,7 @@
 //!     so far is its own until it is
 //!     over.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -23,8 +23,8 @@ pub(super) struct Merging {
 #[derive(Debug, Default)]
 struct Running {
     merges: usize,
-    /// Numbers of the tables that are in one of them.
-    tables: BTreeSet<u64>,
+    /// Numbers and first keys of the tables that are in one of them.
+    tables: BTreeMap<u64, Vec<u8>>,
 }
 
 /// A merge that was chosen.
@@ -42,11 +42,11 @@ pub(super) struct Turn<'a> {
 }
 
 impl Merging {
-    /// Waits until fewer than `max` run, and has one chosen beside them: `pick` gets the tables of the others.
+    /// Waits until fewer than `max` run, and has one more chosen: `pick` gets the tables of the others.
     pub fn begin(
         &self,
         max: usize,
-        pick: impl FnOnce(&BTreeSet<u64>) -> Result<Option<Chosen>>,
+        pick: impl FnOnce(&BTreeMap<u64, Vec<u8>>) -> Result<Option<Chosen>>,
     ) -> Result<Option<(Turn<'_>, Chosen)>> {
         let mut running = self.running.lock();
         while running.merges >= max {
@@ -55,7 +55,8 @@ impl Merging {
         let Some(chosen) = pick(&running.tables)? else { return Ok(None) };
         let tables = chosen.task.numbers();
         running.merges += 1;
-        running.tables.extend(&tables);
+        let inputs = chosen.task.inputs.iter();
+        running.tables.extend(inputs.map(|(_, _, table)| (table.number, table.info.smallest.clone())));
         Ok(Some((Turn { merging: self, tables }, chosen)))
     }
 
@@ -81,9 +82,9 @@ impl Merging {
 
 impl Turn<'_> {
     /// Takes these tables too: what the merge has written, before anybody can see it.
-    pub fn take(&mut self, tables: impl Iterator<Item = u64> + Clone) {
+    pub fn take(&mut self, tables: impl Iterator<Item = (u64, Vec<u8>)> + Clone) {
         self.merging.running.lock().tables.extend(tables.clone());
-        self.tables.extend(tables);
+        self.tables.extend(tables.map(|(number, _)| number));
     }
 }
 
@@ -91,7 +92,7 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut running = self.merging.running.lock();
         running.merges -= 1;
-        running.tables.retain(|table| !self.tables.contains(table));
+        running.tables.retain(|table, _| !self.tables.contains(table));
         self.merging.ended.notify_all();
     }
 }

@@ -1,11 +1,12 @@
 //! Opening: manifest, tables, log, and a new manifest that makes what was found the state. The mirror of a write.
 //!
 //! ```text
-//!   lock -> CURRENT -> manifest -> tables -> log files -> memtables of what they have -> new log -> new manifest -> clean
+//!   lock -> CURRENT -> manifest -> tables -> log files -> their memtables -> new log -> new manifest -> clean
 //! ```
 //!
-//! What the log had is flushed like any full memtable, later, and its files stay until then; the new log goes on from them.
-//! Without a log ([`Wal::Off`]) it becomes tables at once, since nothing would keep the files in order with what follows.
+//! What the log had is flushed like any full memtable, later, and its files stay until then; the new log continues from
+//! them. Without a log ([`Wal::Off`]) it becomes tables at once, since nothing would keep the files in order with what
+//! follows.
 //!
 //! Nothing that counted before is removed or changed until the new manifest does, so an open that is cut short anywhere
 //! is simply done again.
@@ -18,8 +19,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use parking_lot::{Mutex, RwLock};
 use vfs::{FileSystem, OpenOptions};
 
-use super::maintain::LiveManifest;
-use super::space::LogState;
+use super::begin::{self, Access, Begun};
+use super::key_spaces::KeySpaces;
+use super::lag::Lag;
 use super::write::{Writer, apply_all};
 use super::{Inner, State, identity, table_path, wal_path};
 use crate::cache::BlockCache;
@@ -28,12 +30,12 @@ use crate::error::{Error, Result};
 use crate::key::Seqno;
 use crate::key_order::KeyOrder;
 use crate::limiter::Limiter;
-use crate::log::{self, Before, WalFile, WalWriter};
+use crate::log::{self, Before, WalFile};
 use crate::memtable::Memtable;
 use crate::names::Names;
 use crate::options::{Options, Wal};
 use crate::sstable::{Table, TableInfo};
-use crate::version::manifest::{self, CURRENT, Manifest};
+use crate::version::manifest::{self, CURRENT};
 use crate::version::{TablePlace, Tree, Version, VersionEdit};
 
 /// What a manifest's edits add up to.
@@ -45,7 +47,7 @@ pub(super) struct Found {
     pub wal: (u64, bool),
     pub flushed_lsn: u64,
     pub tables: BTreeMap<u64, (TablePlace, TableInfo)>,
-    pub key_spaces: BTreeMap<Vec<u8>, u32>,
+    pub key_spaces: KeySpaces,
     /// Key spaces from this number on were never used.
     pub next_key_space: u32,
     pub key_order: KeyOrder,
@@ -57,8 +59,7 @@ impl Found {
         let made = std::mem::take(&mut edit.key_spaces);
         let used = made.iter().map(|(id, _)| id.saturating_add(1)).chain(edit.next_key_space);
         self.next_key_space = used.chain([self.next_key_space]).max().unwrap_or(0);
-        self.key_spaces.extend(made.into_iter().map(|(id, name)| (name, id)));
-        self.key_spaces.retain(|_, id| !edit.dropped.contains(id));
+        self.key_spaces.change(made, &edit.dropped);
     }
 
     /// Only the first edit of a manifest says it.
@@ -109,19 +110,19 @@ pub(super) struct Opening<'a> {
     pub next_number: AtomicU64,
 }
 
-pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
+pub(super) fn open(dir: &Path, options: Options, access: Access) -> Result<Inner> {
     options.check()?;
     let chooser =
         options.policy.chooser(options.memtable_bytes as u64, options.table_bytes).map_err(Error::InvalidArgument)?;
     let fs = options.fs.clone();
-    if options.create_if_missing {
+    if options.create_if_missing && access == Access::Writing {
         vfs::create_dirs_synced(&*fs, dir)?;
     }
-    let lock = fs.try_lock(&dir.join("LOCK"))?;
+    let lock = begin::lock(&*fs, dir, access)?;
     let files = Files::list(&*fs, dir)?;
     let found = match manifest::current(&*fs, dir)? {
         Some(number) => fold(dir, number, manifest::read(&*fs, dir, number)?)?,
-        None => new_database(dir, &options, &files)?,
+        None => new_database(dir, &options, &files, access)?,
     };
     check_key_order(&options, found.key_order)?;
     let cache = options.cache();
@@ -129,43 +130,30 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
     let opening = Opening { dir, options: &options, chooser: &*chooser, cache: &cache, found, next_number };
     let mut version = opening.open_tables()?;
     opening.check_complete(&files)?;
-    let recovered = opening.replay(&files, &mut version)?;
-    // Not before everything that the manifest names was found: if its last edit is damaged, these are what that one named.
-    opening.remove_orphans(&files);
+    let recovered = opening.replay(&files, &mut version, access)?;
+    if access == Access::Writing {
+        // Not before everything that the manifest names was found: if its last edit is damaged, these are what that one
+        // named.
+        opening.remove_orphans(&files);
+    }
     let Opening { found, next_number, .. } = opening;
 
-    let number = || next_number.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    let (wal_number, manifest_number) = (number(), number());
     let names = Names::default();
-    let mut wal = None;
-    if options.wal != Wal::Off {
-        let (path, before) = (wal_path(dir, wal_number), recovered.before(&*fs, dir)?);
-        let mut new = WalWriter::create(&*fs, &path, wal_number, identity(found.database, wal_number), before)?;
-        if options.wal == Wal::Sync && !recovered.logs.is_empty() {
-            // What was written and not acknowledged before the end is now read, and must not go away again.
-            let plan = new.sync_plan();
-            plan.run(&*fs, dir, &names, &next_number)?;
-            new.note_synced(&plan);
+    let begun = match access {
+        Access::ReadingOnly => Begun::nothing(),
+        Access::Writing => {
+            let (found, recovered, version) = (&found, &recovered, &version);
+            let (options, names, next_number) = (&options, &names, &next_number);
+            begin::Begin { dir, options, found, recovered, version, names, next_number }.write()?
         }
-        wal = Some(new);
-    }
-    let first_wal = recovered.logs.first().map_or(wal_number, |(number, _)| *number);
-    let whole = VersionEdit {
-        database: Some(found.database),
-        next_number: Some(next_number.load(std::sync::atomic::Ordering::Relaxed)),
-        last_seqno: Some(recovered.last_seqno),
-        wal: Some((first_wal, wal.is_some())),
-        flushed_lsn: Some(recovered.flushed_lsn),
-        key_spaces: found.key_spaces.iter().map(|(name, id)| (*id, name.clone())).collect(),
-        next_key_space: Some(found.next_key_space),
-        key_order: found.key_order,
-        ..version.as_edit()
     };
-    // Its sync of the directory covers the names of the new log and tables, too.
-    let file = Manifest::create(&*fs, dir, manifest_number, identity(found.database, manifest_number), &whole)?;
-    clean(&*fs, dir, &files, &recovered.logs, manifest_number);
+    if let Some(file) = &begun.manifest.file {
+        clean(&*fs, dir, &files, &recovered.logs, file.number);
+    }
+    let Begun { wal, log_state, before, manifest, halted } = begun;
     let memtable_wal = wal.as_ref().map_or(0, |wal| wal.number);
-    let lag = compaction::lag(&*chooser, &version, &[]);
+    let of_tree = |tree: &Tree| compaction::lag(&*chooser, tree, &[]);
+    let lag = Lag::default().after(&Version::default(), &version, of_tree);
     Ok(Inner {
         dir: dir.to_owned(),
         chooser,
@@ -174,8 +162,10 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         next_number,
         writer: Mutex::new(Writer {
             wal,
-            log_state: LogState::Sound,
+            log_state,
+            before,
             next_seqno: recovered.last_seqno + 1,
+            last_lsn: 0,
             old_wals: recovered.logs,
             dropping: BTreeSet::new(),
         }),
@@ -188,15 +178,16 @@ pub(super) fn open(dir: &Path, options: Options) -> Result<Inner> {
         })),
         visible: AtomicU64::new(recovered.last_seqno),
         views: Mutex::default(),
-        manifest: Mutex::new(LiveManifest { file, wal: (first_wal, memtable_wal > 0), in_doubt: None }),
+        manifest: Mutex::new(manifest),
         key_spaces: RwLock::new(found.key_spaces),
         next_key_space: AtomicU32::new(found.next_key_space),
         key_order: found.key_order,
         making_key_space: Mutex::new(()),
         flushing: Mutex::new(()),
+        next_merged: AtomicU32::new(0),
         merging: Default::default(),
         names,
-        halted: RwLock::new(None),
+        halted: RwLock::new(halted),
         trouble: Mutex::new(None),
         recovered_lsn: recovered.lsn,
         flushed_lsn: AtomicU64::new(recovered.flushed_lsn),
@@ -219,16 +210,17 @@ fn check_key_order(options: &Options, found: KeyOrder) -> Result<()> {
     }
 }
 
-fn new_database(dir: &Path, options: &Options, files: &Files) -> Result<Found> {
+fn new_database(dir: &Path, options: &Options, files: &Files, access: Access) -> Result<Found> {
     if let Some(table) = files.tables.first() {
         let what = format!("the file is missing, and table {table} is there");
         return Err(Error::corruption(&dir.join(CURRENT), 0, what));
     }
-    if !options.create_if_missing {
+    if !options.create_if_missing || access == Access::ReadingOnly {
         return Err(Error::InvalidArgument(format!("{} holds no database", dir.display())));
     }
     let database = options.rng().next_u64();
-    let key_spaces = BTreeMap::from([(b"default".to_vec(), 0)]);
+    let mut key_spaces = KeySpaces::default();
+    key_spaces.add(0, b"default".to_vec());
     let key_order = options.policy.key_order();
     Ok(Found { database, next_number: 1, key_spaces, next_key_space: 1, key_order, ..Found::default() })
 }
@@ -290,22 +282,22 @@ pub(super) struct LogContents {
 }
 
 /// What the log had beyond the tables.
-struct Recovered {
-    last_seqno: Seqno,
+pub(super) struct Recovered {
+    pub last_seqno: Seqno,
     /// Positions of an external log: up to which everything is here, and up to which it is in tables.
     lsn: u64,
-    flushed_lsn: u64,
+    pub flushed_lsn: u64,
     /// Newest first.
     memtables: Vec<Arc<Memtable>>,
     /// The files that hold the memtables, oldest first, each with where it ends.
-    logs: Vec<(u64, u64)>,
+    pub logs: Vec<(u64, u64)>,
 }
 
 impl Recovered {
-    /// What a new log goes on from.
-    fn before(&self, fs: &dyn FileSystem, dir: &Path) -> Result<Before> {
+    /// What a new log continues from.
+    pub fn before(&self, fs: &dyn FileSystem, dir: &Path) -> Result<Before> {
         let Some(&end) = self.logs.last() else { return Ok(Before::default()) };
-        // Nobody knows how far they were synced.
+        // It is unknown how far they were synced.
         let open = |(number, _): &(u64, u64)| Ok(fs.open(&wal_path(dir, *number), OpenOptions::write())?);
         let unnamed = self.logs.first().map(|(number, _)| *number);
         Ok(Before { end, unsynced: self.logs.iter().map(open).collect::<Result<_>>()?, unnamed })
@@ -365,17 +357,17 @@ impl Opening<'_> {
     }
 
     /// Brings what the log has beyond the tables into memory, or without a log into tables: a run per log file.
-    fn replay(&self, files: &Files, version: &mut Version) -> Result<Recovered> {
+    fn replay(&self, files: &Files, version: &mut Version, access: Access) -> Result<Recovered> {
         let mut contents = LogContents::default();
         self.read_logs(&self.needed_logs(files)?, &mut contents)?;
         let last_seqno = contents.last_seqno.max(self.last_seqno(version));
         let mut flushed_lsn = self.found.flushed_lsn;
-        if self.options.wal == Wal::Off {
+        if self.options.wal == Wal::Off && access == Access::Writing {
             flushed_lsn = self.flush_logs(&contents, version, last_seqno)?;
             contents = LogContents::default();
         }
         let LogContents { memtables, files: mut logs, .. } = contents;
-        // A file without batches before or behind all others is not needed.
+        // A file without batches before or after all others is not needed.
         let numbers = memtables.first().zip(memtables.last()).map(|(first, last)| first.0..=last.0);
         logs.retain(|(number, _)| numbers.as_ref().is_some_and(|numbers| numbers.contains(number)));
         let memtables: Vec<Arc<Memtable>> = memtables.into_iter().rev().map(|(_, memtable)| memtable).collect();
@@ -468,7 +460,7 @@ impl Opening<'_> {
         let settings = self.output_settings(&next_table);
         let visibility = Visibility { views: vec![last_seqno], watched: 0 };
         let mut edit = VersionEdit::default();
-        let is_there = |space: &u32| self.found.key_spaces.values().any(|id| id == space);
+        let is_there = |space: &u32| self.found.key_spaces.has(*space);
         for space in memtable.key_spaces().into_iter().filter(is_there) {
             let shape = self.chooser.flush_shape(version.tree(space).map_or(&Tree::default(), |tree| &**tree));
             let one = compaction::flush(&settings, &visibility, memtable, space, self.number(), &shape)?;

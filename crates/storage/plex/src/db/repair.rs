@@ -43,8 +43,8 @@ const LOST: &str = "lost";
 pub struct Repair {
     /// Everything damaged or missing, with file and offset, and what is lost by it.
     pub losses: Vec<Error>,
-    /// The manifest was damaged, and all tables were merged into new ones. Deleted keys may be back that only tables already
-    /// merged into others still held, and what was in key spaces whose names are lost is in the default one.
+    /// The manifest was damaged, and all tables were merged into new ones. Deleted keys may be back that only tables
+    /// already merged into others still held, and what was in key spaces whose names are lost is in the default one.
     pub is_rebuilt: bool,
     /// Tables of the database now.
     pub tables: usize,
@@ -52,12 +52,12 @@ pub struct Repair {
     pub entries: u64,
 }
 
-/// Makes the closed database in this directory one that opens. Damaged tables are left out, so that their keys are gone or
-/// show older values; of the log, everything behind the first damage is lost. A sound database keeps its contents.
+/// Makes the closed database in this directory one that opens. Damaged tables are left out, so that their keys are gone
+/// or show older values; of the log, everything after the first damage is lost. A sound database keeps its contents.
 ///
 /// # Errors
-/// [`vfs::FsError::Locked`] if it is open; a newer format; a file that cannot be read; a directory without any table, log
-/// or manifest.
+/// [`vfs::FsError::Locked`] if it is open; a newer format; a file that cannot be read; a directory without any table,
+/// log or manifest.
 pub fn repair(dir: impl AsRef<Path>, options: &Options) -> Result<Repair> {
     let (dir, fs) = (dir.as_ref(), &options.fs);
     options.check()?;
@@ -107,7 +107,8 @@ fn salvage_manifest(options: &Options, dir: &Path, files: &Files, damages: &mut 
     numbers.sort_unstable_by(|a, b| b.cmp(a));
     let mut found = Found::default();
     if let Some(named) = damages_aside(manifest::current(fs, dir))?.flatten() {
-        // One that is missing leaves an older one, if there is any; that one knows the key spaces and few of the tables.
+        // One that is missing leaves an older one, if there is any; that one knows the key spaces and few of the
+        // tables.
         let number = numbers.iter().find(|number| **number <= named);
         if let Some(&number) = number {
             found = add_up(manifest::salvage(fs, dir, number)?);
@@ -129,13 +130,13 @@ fn salvage_manifest(options: &Options, dir: &Path, files: &Files, damages: &mut 
     if found.database == 0 {
         found.database = options.rng().next_u64();
     }
-    found.key_spaces.entry(b"default".to_vec()).or_insert(0);
+    found.key_spaces.add(0, b"default".to_vec());
     found.next_key_space = found.next_key_space.max(1);
     Ok((found, Places::Unknown))
 }
 
-/// Whether the edits of a manifest are the last word. Damage in the last one looks like an edit that was never finished, but
-/// then nothing that the edits before it need is gone.
+/// Whether the edits of a manifest are the last word. Damage in the last one looks like an edit that was never
+/// finished, but then nothing that the edits before it need is gone.
 fn trust(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -305,8 +306,8 @@ impl Work<'_> {
         for path in &paths {
             let seen = crate::log::read_file(&*self.opening.options.fs, path, |_, batch| {
                 for (space, _) in batch.iter().flat_map(|(_, batch)| batch.changes()) {
-                    if !self.opening.found.key_spaces.values().any(|id| *id == space) {
-                        self.opening.found.key_spaces.insert(format!("lost-{space}").into_bytes(), space);
+                    if !self.opening.found.key_spaces.has(space) {
+                        self.opening.found.key_spaces.add(space, format!("lost-{space}").into_bytes());
                         let next = &mut self.opening.found.next_key_space;
                         *next = (*next).max(space.saturating_add(1));
                     }
@@ -331,7 +332,7 @@ impl Work<'_> {
             last_seqno: Some(last_seqno),
             wal: Some((wal, false)),
             flushed_lsn: Some(lsn),
-            key_spaces: found.key_spaces.iter().map(|(name, id)| (*id, name.clone())).collect(),
+            key_spaces: found.key_spaces.as_made(),
             next_key_space: Some(found.next_key_space),
             key_order: found.key_order,
             ..version.as_edit()

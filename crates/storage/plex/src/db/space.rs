@@ -1,4 +1,5 @@
-//! A full device: writes are refused with an error that says so, reads go on, and writes go on as soon as there is space again.
+//! A full device: writes are refused with an error that says so, reads work, and writes resume as soon as there is
+//! space again.
 //!
 //! ```text
 //!   no room for               what is then in doubt             until
@@ -7,10 +8,11 @@
 //!   a sync of the log         the log since the sync before     all of memory is in tables, and the log begins anew
 //!   a name in the directory   files named since the sync before new files have taken their places
 //!   an edit of the manifest   what the manifest says            a whole new manifest counts
+//!   what an open writes       the log and the manifest          both, as above: what was found is read meanwhile
 //! ```
 //!
-//! Whoever finds writes suspended tries to resume: the thread that flushes, every half a second, or without threads the next
-//! writer. In the order above, from below: the manifest, then the log.
+//! A thread that finds writes suspended tries to resume them: the thread that flushes, every half a second, or without
+//! threads the next writer. In the order above, from below: the manifest, then the log.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,14 +28,23 @@ use crate::version::VersionEdit;
 #[derive(Debug)]
 pub(super) struct Halt {
     cause: Arc<Error>,
-    /// Whether they may go on in this open (D4).
+    /// Whether they may resume in this open (D4).
     may_resume: bool,
 }
 
 impl Halt {
+    /// A database that is opened like this.
+    pub fn new(cause: Error) -> Self {
+        Self { may_resume: cause.may_pass(), cause: Arc::new(cause) }
+    }
+
     fn error(&self) -> Error {
         let cause = self.cause.clone();
-        if self.may_resume { Error::Suspended { cause } } else { Error::Stopped { cause } }
+        match &*cause {
+            Error::ReadOnly => Error::ReadOnly,
+            _ if self.may_resume => Error::Suspended { cause },
+            _ => Error::Stopped { cause },
+        }
     }
 }
 
@@ -78,7 +89,7 @@ impl Inner {
     }
 
     fn halt(&self, cause: Error, may_resume: bool) -> Error {
-        // The cause is told once.
+        // The cause is reported once.
         let cause = match cause {
             Error::Suspended { cause } | Error::Stopped { cause } => cause,
             other => Arc::new(other),
@@ -94,7 +105,7 @@ impl Inner {
         error
     }
 
-    /// Before a write: without threads, the writer sees to it that writes may go on.
+    /// Before a write: without threads, the writer itself resumes writes.
     pub(super) fn wait_for_space(&self) -> Result<()> {
         if self.is_suspended() && self.options.background != Background::Threads {
             return self.resume();
@@ -111,7 +122,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Lets writes go on, if it was a full device that suspended them and everything that is in doubt can be written again.
+    /// Resumes writes, if a full device suspended them and everything that is in doubt can be written again.
     pub(super) fn resume(&self) -> Result<()> {
         if !self.is_suspended() {
             return self.check_running();
@@ -153,12 +164,13 @@ impl Inner {
     /// Writes the manifest anew if it is in doubt what it says, and a mark that it lacks.
     pub(super) fn settle_manifest(&self, manifest: &mut LiveManifest) -> Result<()> {
         if manifest.in_doubt.is_none() {
-            return manifest.file.settle_mark().map_err(|error| self.fail(error));
+            let file = manifest.file.as_mut().ok_or(Error::ReadOnly)?;
+            return file.settle_mark().map_err(|error| self.fail(error));
         }
         self.write_manifest_anew(manifest).map_err(|error| self.fail(error))
     }
 
-    /// The tables that the edit brings and that do not only move.
+    /// The tables that the edit adds and that do not only move.
     pub(super) fn tables_of(&self, edit: &VersionEdit) -> Vec<PathBuf> {
         let moves = |number: u64| edit.removed.iter().any(|place| place.number == number);
         let new = edit.added.iter().filter(|(place, _)| !moves(place.number));

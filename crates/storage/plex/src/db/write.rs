@@ -1,4 +1,4 @@
-//! The way of a write: admit, log, memtable, sync, publish.
+//! The write path: admit, log, memtable, sync, publish.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::{Inner, State, wal_path};
 use crate::batch::{Change, WriteBatch};
 use crate::error::{Error, Result};
 use crate::key::{Kind, SEQNO_MAX, Seqno};
-use crate::log::{Portion, WalWriter};
+use crate::log::{Before, Portion, WalWriter};
 use crate::memtable::Memtable;
 use crate::options::{Background, Wal};
 use crate::range_tombstone::RangeTombstone;
@@ -30,7 +30,11 @@ pub(super) struct Writer {
     /// `None` with [`Wal::Off`].
     pub wal: Option<WalWriter>,
     pub log_state: LogState,
+    /// What the log continues from, where the open had no room to begin it.
+    pub before: Option<Before>,
     pub next_seqno: Seqno,
+    /// The largest position of the external log that was written since the open; 0 for none.
+    pub last_lsn: u64,
     /// Older log files that memtables still need: number and length.
     pub old_wals: Vec<(u64, u64)>,
     /// Key spaces that are being dropped, or are gone: a writer may have looked for them before.
@@ -45,6 +49,11 @@ impl Writer {
 
 impl Inner {
     pub(super) fn write(&self, batch: &WriteBatch) -> Result<()> {
+        self.write_if(batch, |_| Ok(()))
+    }
+
+    /// Writes the batch unless `check`, which is called under the write lock, finds a reason not to.
+    pub(super) fn write_if(&self, batch: &WriteBatch, check: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
         batch.check()?;
         if batch.is_empty() {
             return Ok(());
@@ -62,9 +71,23 @@ impl Inner {
         {
             return Err(no_key_space(space));
         }
+        check(self)?;
+        check_lsn(writer.last_lsn, batch.lsn())?;
         if self.state.read().memtable.bytes() >= self.options.memtable_bytes {
             // There was no room for the next log file, or another writer is about to make it.
             self.switch(&mut writer)?;
+        }
+        let closed;
+        let batch = match batch.has_open_ranges() {
+            false => batch,
+            // The lock keeps other writers from adding a key beyond the end that is found here.
+            true => {
+                closed = self.closed(batch)?;
+                &closed
+            }
+        };
+        if batch.is_empty() {
+            return Ok(());
         }
         let first = writer.next_seqno;
         let last = first + batch.len() as u64 - 1;
@@ -79,6 +102,7 @@ impl Inner {
         let memtable = self.state.read().memtable.clone();
         apply(&memtable, batch, first);
         writer.next_seqno = last + 1;
+        writer.last_lsn = writer.last_lsn.max(batch.lsn());
         Counters::add(&self.counters.user_bytes, user_bytes);
         let is_full = memtable.bytes() >= self.options.memtable_bytes;
         if self.options.wal == Wal::Sync {
@@ -89,10 +113,17 @@ impl Inner {
             drop(writer);
         }
         match if is_full { self.memtable_is_full(&memtable) } else { Ok(()) } {
-            // The batch is written, and the next one will be told.
+            // The batch is written; the next one gets the error.
             Err(error) if error.may_pass() => Ok(()),
             other => other,
         }
+    }
+
+    fn closed(&self, batch: &WriteBatch) -> Result<WriteBatch> {
+        let state = self.state();
+        let closed = batch.closed(|space| state.largest(space));
+        closed.check()?;
+        Ok(closed)
     }
 
     fn check_key_spaces(&self, batch: &WriteBatch) -> Result<()> {
@@ -100,7 +131,7 @@ impl Inner {
             return Ok(());
         }
         let spaces = self.key_spaces.read();
-        match batch.changes().find(|(space, _)| !spaces.values().any(|id| id == space)) {
+        match batch.changes().find(|(space, _)| !spaces.has(*space)) {
             Some((space, _)) => Err(no_key_space(space)),
             None => Ok(()),
         }
@@ -125,8 +156,8 @@ impl Inner {
         waited
     }
 
-    /// How far flushes and compactions lag: not at all at 0, and so far from 1 on that writers must wait. Of flushes, it
-    /// grows with the second half of the last memtable that there is room for.
+    /// How far flushes and compactions lag: not at all at 0, and so far from 1 on that writers must wait. Of flushes,
+    /// it grows with the second half of the last memtable that there is room for.
     pub(super) fn lag(&self, state: &State) -> f64 {
         let room = self.options.immutable_memtables_max.saturating_sub(state.immutables.len());
         let of_flushes = match room {
@@ -136,7 +167,7 @@ impl Inner {
             }
             _ => 0.0,
         };
-        state.lag.max(of_flushes)
+        state.lag.most().max(of_flushes)
     }
 
     /// Slows a writer down. What all of them owe is paid by the one that makes it worth a pause.
@@ -199,7 +230,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Somebody filled this memtable: set it aside, unless another writer has done so, and see that it is flushed.
+    /// This memtable is full: set it aside, unless another writer has done so, and have it flushed.
     fn memtable_is_full(&self, full: &Arc<Memtable>) -> Result<()> {
         {
             let mut writer = self.writer.lock();
@@ -227,19 +258,20 @@ impl Inner {
 
     pub(super) fn switch(&self, writer: &mut Writer) -> Result<()> {
         let number = self.number();
-        if let Some(wal) = &writer.wal {
+        if let Some(before) = writer.wal.as_ref().map(WalWriter::before).or_else(|| writer.before.clone()) {
             let (fs, path) = (&*self.options.fs, wal_path(&self.dir, number));
-            match WalWriter::create(fs, &path, number, self.identity(number), wal.before()) {
+            match WalWriter::create(fs, &path, number, self.identity(number), before) {
                 Ok(new) => {
-                    writer.old_wals.push((wal.number, wal.len()));
-                    writer.wal = Some(new);
+                    let old = writer.wal.replace(new);
+                    writer.old_wals.extend(old.map(|wal| (wal.number, wal.len())));
+                    writer.before = None;
                 }
                 Err(error) if error.may_pass() => {
-                    // The log before goes on, and no longer ends where this file may say it does (W4).
+                    // The log before stays in use, and no longer ends where this file may say it does (W4).
                     let _ = fs.remove_file(&path);
                     return Err(error);
                 }
-                // The log cannot go on without its file, and what the attempt left on disk is unknown.
+                // The log cannot continue without its file, and what the attempt left on disk is unknown.
                 Err(error) => return Err(self.stop(error)),
             }
         }
@@ -249,7 +281,7 @@ impl Inner {
         let mut immutables = vec![state.memtable.clone()];
         immutables.extend(state.immutables.iter().cloned());
         let version = state.version.clone();
-        *state = Arc::new(State { memtable, immutables, version, lag: state.lag });
+        *state = Arc::new(State { memtable, immutables, version, lag: state.lag.clone() });
         Ok(())
     }
 }
@@ -274,6 +306,15 @@ fn apply_one(memtable: &Memtable, space: u32, seqno: Seqno, change: Change<'_>) 
             memtable.delete_range(space, RangeTombstone { start: start.into(), end: end.into(), seqno });
         }
     }
+}
+
+/// Positions of the external log must not decrease: a replay from the largest would pass over what came after it.
+fn check_lsn(last: u64, lsn: u64) -> Result<()> {
+    if lsn == 0 || lsn >= last {
+        return Ok(());
+    }
+    let what = format!("set_lsn of {lsn} after {last}: positions of the external log must not decrease");
+    Err(Error::InvalidArgument(what))
 }
 
 pub(super) fn no_key_space(space: u32) -> Error {

@@ -5,8 +5,9 @@
 //!   tree[1..n] = losers       only the matches on its way to the top are played again
 //! ```
 //!
-//! Most matches are decided by the first bytes of the keys, which lie side by side: a match then touches neither source. And as long
-//! as the winner's stand before those of the *rival*, the best of all others, it wins again without a match.
+//! Most matches are decided by the first bytes of the keys, which lie side by side: a match then touches neither
+//! source. And as long as the winner's stand before those of the *rival*, the best of all others, it wins again without
+//! a match.
 
 use std::cmp::Ordering;
 
@@ -38,7 +39,7 @@ pub(crate) struct MergeCursor {
     /// Of each source's entry the first bytes of the key; `None` for one that has ended.
     heads: Vec<Option<u128>>,
     tree: Vec<usize>,
-    /// The best head beside the winner's; `None` if all others have ended.
+    /// The best head except the winner's; `None` if all others have ended.
     rival: Option<u128>,
     way: Way,
     has_failed: bool,
@@ -90,7 +91,7 @@ impl MergeCursor {
         self.position(Way::Backward, Source::seek_to_last)
     }
 
-    /// To the first entry at or behind this place.
+    /// To the first entry at or after this place.
     pub fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         self.approach(key, seqno)?;
         self.position(Way::Forward, |source| source.land(key, seqno))
@@ -110,7 +111,8 @@ impl MergeCursor {
         self.sources.iter().fold(false, |often, source| often | source.note_scan())
     }
 
-    /// Counts steps over deleted keys, of which the current entry is the last; whether a merge of its table may pay by now.
+    /// Counts steps over deleted keys, of which the current entry is the last; whether a merge of its table may pay by
+    /// now.
     pub fn note_deleted(&self, steps: u64) -> bool {
         self.winner().note_deleted(steps)
     }
@@ -125,8 +127,8 @@ impl MergeCursor {
         self.step(Way::Backward)
     }
 
-    /// Brings all sources on their way to a place. Memory then fetches what they need side by side, where one seek after the
-    /// other would wait for each line in turn.
+    /// Brings all sources on their way to a place. Memory then fetches what they need side by side, where one seek
+    /// after the other would wait for each line in turn.
     fn approach(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         self.has_failed = true;
         self.sources.iter_mut().try_for_each(|source| source.aim(key, seqno))?;

@@ -24,7 +24,7 @@ pub struct IterOptions {
 impl IterOptions {
     /// The keys of a range.
     pub fn range<'a>(range: impl RangeBounds<&'a [u8]>) -> Self {
-        // The smallest key behind k is k with a zero byte.
+        // The smallest key after k is k with a zero byte.
         let behind = |key: &[u8]| [key, &[0]].concat();
         let lower = match range.start_bound() {
             Bound::Included(key) => Some(key.to_vec()),
@@ -87,7 +87,7 @@ enum Place {
     Forward,
     /// On `key`; the cursor is before all its versions.
     Backward,
-    /// Before the first key, behind the last one, or stopped by an error.
+    /// Before the first key, after the last one, or stopped by an error.
     Outside,
 }
 
@@ -144,7 +144,7 @@ impl Iter {
         self.find_backward()
     }
 
-    /// To the first key at or behind this one.
+    /// To the first key at or after this one.
     pub fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.place = Place::Outside;
         let from = self.bounds.lower.as_deref().map_or(key, |lower| lower.max(key));

@@ -10,7 +10,7 @@ use crate::sstable::{Probe, Table};
 /// ([`Options::prefix_filter_bytes`](crate::Options::prefix_filter_bytes)).
 pub(crate) struct Within {
     prefix: Vec<u8>,
-    /// No key with the prefix is at or behind it; `None` if there is no such key.
+    /// No key with the prefix is at or after it; `None` if there is no such key.
     end: Option<Vec<u8>>,
     probe: Probe,
 }
@@ -29,7 +29,7 @@ impl Within {
         is_inside.then(|| Arc::new(Self { prefix, end, probe }))
     }
 
-    /// Whether the table has nothing for the scan. Of tables behind the prefix that is not asked: the scan does not come there.
+    /// Whether the table has nothing for the scan. Tables after the prefix are not asked: the scan does not reach them.
     pub fn skips(&self, table: &Table) -> bool {
         self.end.as_ref().is_none_or(|end| table.info.smallest < *end)
             && !table.may_have_prefix(self.prefix.len(), &self.probe)

@@ -4,8 +4,9 @@
 //!   header (48 bytes) | record | record | ...        record: length | CRC-32C (4 bytes) | payload (1 byte or more)
 //! ```
 //!
-//! The checksum covers the file's identity, the record's offset, its length and its payload, so a record of another file,
-//! or one that moved, does not pass. A run of zeroes is no record. Formats: docs/formats/plex-wal.md, plex-manifest.md.
+//! The checksum covers the file's identity, the record's offset, its length and its payload, so a record of another
+//! file, or one that moved, does not pass. A run of zeroes is no record. Formats: docs/formats/plex-wal.md,
+//! plex-manifest.md.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ pub(crate) const HEADER_LEN: usize = 48;
 /// Length of a record's checksum, in bytes.
 const CRC_LEN: usize = size_of::<u32>();
 
-/// What tells the kinds of files apart.
+/// What distinguishes the kinds of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileType {
     pub magic: [u8; 8],
@@ -131,7 +132,7 @@ impl FrameWriter {
         self.end
     }
 
-    /// Puts a record behind those not yet written.
+    /// Appends a record to those not yet written.
     pub fn push(&mut self, payload: &[u8]) {
         debug_assert!(!payload.is_empty());
         let offset = self.end + self.frame.len() as u64;
@@ -143,8 +144,8 @@ impl FrameWriter {
     /// Hands the pushed records to the file in one write.
     ///
     /// # Errors
-    /// The file may then hold any part of them. They are forgotten, and what is pushed next takes their place: what is left of
-    /// them behind it is no record, since a record's checksum covers its offset.
+    /// The file may then hold any part of them. They are forgotten, and what is pushed next takes their place: what is
+    /// left of them after it is no record, since a record's checksum covers its offset.
     pub fn write(&mut self) -> Result<()> {
         let wrote = self.file.write_all_at(&self.frame, self.end);
         self.end += if wrote.is_ok() { self.frame.len() as u64 } else { 0 };
@@ -193,7 +194,8 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// The whole file. `identity` is the file's, if it is known from elsewhere; a header with another one is no sound header.
+    /// The whole file. `identity` is the file's, if it is known from elsewhere; a header with another one is no sound
+    /// header.
     pub fn read(fs: &dyn FileSystem, path: &Path, kind: FileType, identity: Option<u64>) -> Result<Self> {
         let mut frames = Self::open(fs, path, kind, identity)?;
         frames.load(0..frames.len)?;
@@ -233,7 +235,8 @@ impl Frames {
         Ok(())
     }
 
-    /// To this place, at which a record has ended, with a stretch from there on in memory; whether a whole record begins there.
+    /// To this place, at which a record has ended, with a stretch from there on in memory; whether a whole record
+    /// begins there.
     pub fn go_on_from(&mut self, offset: u64) -> Result<bool> {
         self.at = offset;
         let left = self.len.saturating_sub(offset);
@@ -262,7 +265,7 @@ impl Frames {
         self.len.saturating_sub(self.at)
     }
 
-    /// Nothing stands behind the last record.
+    /// Nothing follows the last record.
     pub fn is_at_end(&self) -> bool {
         self.header.is_some() && self.at == self.len
     }
@@ -300,13 +303,13 @@ impl Frames {
         here..self.bytes.len()
     }
 
-    /// All sound records of `len` bytes at or behind the current place, wherever they begin.
+    /// All sound records of `len` bytes at or after the current place, wherever they begin.
     pub fn records_of_len(&self, len: usize) -> impl Iterator<Item = &[u8]> {
         let starts = self.places().filter(move |&at| usize::from(self.bytes[at]) == len);
         starts.filter_map(|at| self.record_at(at)).map(|payload| &self.bytes[payload])
     }
 
-    /// Whether any sound record begins behind the current place.
+    /// Whether any sound record begins after the current place.
     pub fn has_record_behind(&self) -> bool {
         self.record_behind().is_some()
     }
@@ -330,7 +333,7 @@ impl Frames {
         shares.all(|share| share.first() != Some(&0) && share.last() != Some(&0))
     }
 
-    /// Goes on with the first sound record behind the current place, which is damaged; `false` if there is none.
+    /// Continues with the first sound record after the current place, which is damaged; `false` if there is none.
     pub fn skip_damage(&mut self) -> bool {
         let behind = self.record_behind();
         self.at = behind.unwrap_or(self.at);

@@ -36,7 +36,7 @@ fn two_files(fs: &SimFs, sync_at_end: bool) {
     wal.append(&batch("four"), 9).unwrap();
 }
 
-/// Numbers of files, with what is told of each.
+/// Numbers of files, with a number for each.
 type OfFiles = Vec<(u64, u64)>;
 
 /// The batches by their first sequence numbers, and the files by where they end.
@@ -90,7 +90,7 @@ fn power_cuts_leave_a_prefix() {
     }
 }
 
-/// Every byte damaged: behind the last mark the tail is cut, before it the damage is named.
+/// Every byte damaged: after the last mark the tail is cut, before it the damage is named.
 #[test]
 fn damage_before_a_mark_is_an_error() {
     for sync_at_end in [false, true] {
@@ -117,8 +117,9 @@ fn damage_before_a_mark_is_an_error() {
     }
 }
 
-/// A file is read a stretch at a time: records at and across the ends of stretches come back, also those that are longer than one, in
-/// portions of no more changes than may be; and so does what is left of it once it is cut somewhere.
+/// A file is read a stretch at a time: records at and across the ends of stretches come back, also those that are
+/// longer than one, in portions of no more changes than may be; and so does what is left of it once it is cut
+/// somewhere.
 #[test]
 fn long_files_come_back_in_portions() {
     const MIB: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Bytes of entries, one entry behind the other, written by one and read by any number, who never wait.
+//! Bytes of entries, one entry after the other, written by one thread and read by any number, which never wait.
 //!
 //! ```text
 //!   shared chunks  [ length | entry | length | entry | ... | not written yet ]  ...
@@ -6,7 +6,7 @@
 //!   own chunks     [ length | a long entry ]  ...
 //! ```
 //!
-//! A1. Bytes of a chunk below its `len` are written, and nobody writes them again.
+//! A1. Bytes of a chunk below its `len` are written, and are never written again.
 //! A2. Only the [`ArenaWriter`], of which there is one, writes: at and above `len`, which it then moves (a release).
 //! A3. Chunks go with the last of writer and readers.
 #![allow(unsafe_code)]
@@ -22,17 +22,18 @@ use crate::prefetch::prefetch;
 /// Bytes of a chunk that entries share.
 const CHUNK_BYTES: usize = if cfg!(miri) { 1 << 12 } else { 1 << 20 };
 
-/// A longer entry gets a chunk of its own, as long as it is, so that no more than this is left over at the end of a shared one.
+/// A longer entry gets a chunk of its own, as long as it is, so that no more than this is left over at the end of a
+/// shared one.
 const SHARING_BYTES_MAX: usize = CHUNK_BYTES / 8;
 
-/// Entries begin at multiples of it, so that 32 bits tell a place.
+/// Entries begin at multiples of it, so that 32 bits identify a place.
 const ALIGNMENT: usize = 8;
 
-/// Of a place in a shared chunk, the low bits that tell where in it, in units of the alignment.
+/// Of a place in a shared chunk, the low bits that give the offset in it, in units of the alignment.
 const OFFSET_BITS: u32 = (CHUNK_BYTES / ALIGNMENT).ilog2();
 
-/// Set in the place of an entry that has a chunk of its own, whose number the other bits are: so long entries, however many, take no
-/// numbers from the shared chunks.
+/// Set in the place of an entry that has a chunk of its own; the other bits are that chunk's number. Thus long entries,
+/// however many, take no numbers from the shared chunks.
 const IS_OWN: u32 = 1 << (u32::BITS - 1);
 
 /// Bytes of an entry's length.
@@ -97,15 +98,15 @@ impl Chunk {
     fn written(&self, at: usize, len: usize) -> &[u8] {
         let end = self.len.load(Ordering::Acquire);
         assert!(at <= end && len <= end - at, "an entry lies below the end of what is written");
-        // SAFETY: the bytes are below `len`, as was just looked at. By A1 they are initialised and stay as they are; by A3 they
-        // live as long as `self`.
+        // SAFETY: the bytes are below `len`, as was just looked at. By A1 they are initialised and stay as they are; by
+        // A3 they live as long as `self`.
         unsafe { std::slice::from_raw_parts(self.bytes.as_ptr().cast::<u8>().cast_const().add(at), len) }
     }
 }
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        // SAFETY: `new` took it out of a box of this type, and nobody else frees it.
+        // SAFETY: `new` took it out of a box of this type, and nothing else frees it.
         drop(unsafe { Box::from_raw(self.bytes.as_ptr()) });
     }
 }
@@ -174,8 +175,8 @@ impl ArenaWriter {
         // What is left over by the alignment is written, too, since it will be below `len`.
         for part in [&[0; ALIGNMENT][..begin - at], &frame].iter().chain(parts) {
             assert!(at + part.len() <= chunk.bytes.len(), "there is room for all parts");
-            // SAFETY: the bytes are within the chunk, as was just looked at. They are above `len`: by A2 nobody else writes
-            // there, and by A1 nobody reads there, so no reference leads to them, `part` neither.
+            // SAFETY: the bytes are within the chunk, as was just checked. They are above `len`: by A2 no other thread
+            // writes there, and by A1 none reads there, so no reference leads to them; `part` does not either.
             unsafe {
                 let to = chunk.bytes.as_ptr().cast::<u8>().add(at);
                 std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len());
@@ -186,7 +187,7 @@ impl ArenaWriter {
         place
     }
 
-    /// A chunk with room for so many bytes, and the place of what is written there next.
+    /// A chunk with room for `needed` bytes, and the place of what is written there next.
     fn room(&mut self, needed: usize) -> (&Chunk, Place) {
         if needed > SHARING_BYTES_MAX {
             let number = self.own;
@@ -229,7 +230,8 @@ mod tests {
         }
     }
 
-    /// Long entries take what they need, and none of the places of short ones: of these there are as many as 14 GiB have.
+    /// Long entries take what they need, and none of the places of short ones: of these there are as many as 14 GiB
+    /// have.
     #[test]
     fn long_entries_leave_places_to_short_ones() {
         let (arena, mut writer) = Arena::new();
@@ -243,7 +245,7 @@ mod tests {
         assert_eq!((last.0, Place::own(0).0), (IS_OWN - 1, IS_OWN));
     }
 
-    /// A reader sees what was written before it was told the place, while the writer goes on.
+    /// A reader sees what was written before it received the place, while the writer continues.
     #[test]
     fn readers_beside_the_writer() {
         let (arena, mut writer) = Arena::new();

@@ -1,4 +1,4 @@
-//! A list whose items never move: whoever knows an item's number may look at it while others are put beside it.
+//! A list whose items never move: a reader that knows an item's number may read it while others are added.
 
 use std::sync::OnceLock;
 
@@ -33,7 +33,8 @@ impl<T> Grow<T> {
         self.chunks[chunk].get()?[place].get()
     }
 
-    /// Puts an item where none is, and gives it back. Numbers are meant to be given one after the other: memory is taken for all below.
+    /// Puts an item where none is, and gives it back. Numbers are meant to be given one after the other: memory is
+    /// taken for all below.
     pub fn put(&self, number: u32, item: T) -> &T {
         let (chunk, place) = Self::place(number);
         let len = (FIRST_CHUNK_LEN as usize) << chunk;

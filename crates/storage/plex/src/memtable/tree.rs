@@ -1,22 +1,24 @@
-//! Entries in order, for one writer at a time and any number of readers, who never wait and never see half an insertion.
+//! Entries in order, for one writer at a time and any number of readers, which never wait and never see half an
+//! insertion.
 //!
 //! ```text
-//!             [ . | . | . ]               nodes: a word of each child's first key, in order, and what leads to the children
+//!             [ . | . | . ]               nodes: a word of each child's first key, in order, and the child's address
 //!            /      |      \
 //!    [ . | . ]   [ . | . ]   [ . | . ]
 //!     /     \
-//!   leaf   leaf  ...                      leaves: entries as they came, a word of the key and the place in the arena each
+//!   leaf   leaf  ...                      leaves: entries as they came; for each a word of the key, and its place
 //! ```
 //!
-//! A writer goes down to a leaf, which is mostly in a cache of the processor up to the last step, and adds the entry to its
-//! end. A full leaf is replaced by two, each with its half of the entries in order, and the node above by one that has both. Readers
-//! sort what they find in a leaf.
+//! A writer goes down to a leaf, which is mostly in a cache of the processor up to the last step, and adds the entry to
+//! its end. A full leaf is replaced by two, each with its half of the entries in order, and the node above by one that
+//! has both. Readers sort what they find in a leaf.
 //!
-//! T1. Entries, leaves and nodes are complete before anything leads to them (the store is a release, the load an acquire).
-//! T2. Only the holder of the writer's lock changes anything. Of a leaf he writes what is behind its length, of a node what leads to its
-//!     children, and then to children with the same entries and new ones.
-//! T3. Nothing is removed before the whole tree is dropped: leaves and nodes that were replaced stay as they were for those who
-//!     are in them.
+//! T1. Entries, leaves and nodes are complete before anything leads to them (the store is a release, the load an
+//!     acquire).
+//! T2. Only the holder of the writer's lock changes anything. In a leaf it writes what is after the leaf's length, in a
+//!     node the links to its children, and then to children with the same entries and new ones.
+//! T3. Nothing is removed before the whole tree is dropped: leaves and nodes that were replaced stay as they were for
+//!     readers inside them.
 //! T4. A key that divides two leaves divides them forever.
 //!
 //! So a reader finds every entry that was there when it began. Of those that came later it may miss some.
@@ -32,19 +34,21 @@ use super::grow::Grow;
 use crate::fence::{leading, word};
 use crate::key::{self, Kind, Seqno};
 
-/// Entries of a leaf. With half as many an insertion takes longer, with twice as many a search. (Few, where each step takes long.)
+/// Entries of a leaf. With half as many an insertion takes longer, with twice as many a search. (Few, where each step
+/// takes long.)
 const LEAF_LEN: usize = if cfg!(miri) { 8 } else { 128 };
 
 /// Children of a node.
 const NODE_LEN: usize = if cfg!(miri) { 4 } else { 16 };
 
-/// Bytes of an entry that are fetched ahead; the processor goes on by itself where there are more.
+/// Bytes of an entry that are prefetched; the processor fetches the rest itself where there are more.
 const PREFETCH_BYTES: usize = 256;
 
 /// Entries that memory is asked for ahead of a walk.
 const AHEAD: usize = 2;
 
-/// As many bytes of a word may be the same in all words of a leaf before words are made anew: for that, each entry has to be looked at.
+/// As many bytes of a word may be the same in all words of a leaf before words are made anew: for that, each entry has
+/// to be looked at.
 const WORD_BYTES_IDLE: usize = 4;
 
 /// The key space and the first bytes of a key, which are ordered as keys are, but for zeroes at a key's end.
@@ -90,8 +94,8 @@ impl<'a> Target<'a> {
         Self { head: Head::new(key_space, key), key, seqno }
     }
 
-    /// The eight bytes behind the first `skip` ones of key space and key. Of two keys with these first bytes in common, the one with
-    /// the smaller word is the smaller one.
+    /// The eight bytes after the first `skip` ones of key space and key. Of two keys with these first bytes in common,
+    /// the one with the smaller word is the smaller one.
     #[inline]
     fn word(&self, skip: usize) -> u64 {
         const SPACE_LEN: usize = size_of::<u32>();
@@ -238,14 +242,14 @@ enum Side {
 /// What a search has found.
 struct Found {
     state: LeafState,
-    /// The first entry behind the leaf.
+    /// The first entry after the leaf.
     end: Option<Place>,
     /// Whether the target may be a version of that entry's key.
     end_is_near: bool,
 }
 
-/// The way to a leaf: nodes from the root on, and which child of each. Nodes have at least half of their children, but for those at the
-/// end, so ten levels are more than there can be.
+/// The way to a leaf: nodes from the root on, and which child of each. Nodes have at least half of their children, but
+/// for those at the end, so ten levels are more than there can be.
 #[derive(Default)]
 struct Path {
     steps: [(u32, u32); LEVELS_MAX],
@@ -333,7 +337,8 @@ impl Tree {
         (smaller + among, among < equal)
     }
 
-    /// The leaf that the target is in; `None` without entries. Tells `pass` each node on the way, and which child is next.
+    /// The leaf that the target is in; `None` without entries. Calls `pass` with each node on the way, and which child
+    /// is next.
     fn find(&self, target: &Target<'_>, side: Side, mut pass: impl FnMut(u32, usize)) -> Option<Found> {
         let mut number = self.root.get()?.load(Acquire);
         let (mut end, mut end_is_near) = (None, false);
@@ -370,7 +375,7 @@ impl Tree {
         newest.or_else(|| end.filter(|_| end_is_near).map(|place| self.entry(place)).filter(is_version))
     }
 
-    /// To the first entry at or behind the target.
+    /// To the first entry at or after the target.
     pub fn seek(&self, position: &mut Position, target: Target<'_>) {
         position.clear();
         if let Some(found) = self.find(&target, Side::At, |_, _| {}) {
@@ -383,12 +388,12 @@ impl Tree {
     pub fn seek_before(&self, position: &mut Position, target: Target<'_>) {
         position.clear();
         if let Some(found) = self.find(&target, Side::Before, |_, _| {}) {
-            // Nothing lies before the first of all: then the position is behind all, and not valid.
+            // Nothing is before the first of all: then the position is after all, and not valid.
             position.at = self.enter(position, &found, &target).checked_sub(1).unwrap_or(position.places.len());
         }
     }
 
-    /// To the entry behind a valid position.
+    /// To the entry after a valid position.
     pub fn next(&self, position: &mut Position) {
         position.at += 1;
         self.leave_at_end(position);
@@ -415,7 +420,8 @@ impl Tree {
         }
     }
 
-    /// Takes a leaf's entries in order into the position, and tells the place of the first of them at or behind the target.
+    /// Takes a leaf's entries in order into the position, and returns the place of the first of them at or after the
+    /// target.
     fn enter(&self, position: &mut Position, found: &Found, target: &Target<'_>) -> usize {
         let (state, leaf) = (found.state, self.leaf(found.state.leaf));
         let mut entries = [NO_ENTRY; LEAF_LEN];
@@ -483,8 +489,9 @@ impl Tree {
         self.root.get_or_init(|| AtomicU32::new(root));
     }
 
-    /// Makes two leaves of a full one. The path then leads to the one that the target is in, and this is its state; or `None`, if
-    /// the target got a leaf of its own, with its entry in it: it lies behind all others, which came in order, as perhaps all do.
+    /// Makes two leaves of a full one. The path then leads to the one that the target is in, and this is its state; or
+    /// `None`, if the target got a leaf of its own, with its entry in it. That happens when it is after all others,
+    /// which came in order, as perhaps all do.
     fn split(
         &self,
         writer: &mut Writer,
@@ -513,7 +520,8 @@ impl Tree {
         self.find(target, Side::At, |node, at| path.push(node, at)).map(|found| found.state)
     }
 
-    /// A leaf of these entries, which are in order. Those that may come have the first `common` bytes in common with them.
+    /// A leaf of these entries, which are in order. Those that may come have the first `common` bytes in common with
+    /// them.
     fn half(&self, writer: &mut Writer, sorted: &[(u64, Place)], skip: usize, common: usize) -> LeafState {
         let head = self.head(sorted[0].1);
         let places = sorted.iter().map(|(_, place)| *place);
@@ -524,21 +532,21 @@ impl Tree {
         LeafState { leaf: self.make_leaf(writer, leaf), len: sorted.len(), skip }
     }
 
-    /// A leaf of the same entries, with the words behind `skip` bytes.
+    /// A leaf of the same entries, with the words after `skip` bytes.
     fn with_other_words(&self, writer: &mut Writer, state: LeafState, skip: usize) -> LeafState {
         let leaf = self.leaf(state.leaf);
         let places = leaf.entries(state.len).map(|(_, place)| place);
         LeafState { leaf: self.make_leaf(writer, self.leaf_with_words(leaf.head, places, skip)), skip, ..state }
     }
 
-    /// A leaf of these entries, with the words behind `skip` bytes.
+    /// A leaf of these entries, with the words after `skip` bytes.
     fn leaf_with_words(&self, head: Head, places: impl Iterator<Item = Place> + Clone, skip: usize) -> Leaf {
         places.clone().for_each(|place| self.arena.prefetch(place, 1));
         Leaf::new(head, places.map(|place| (self.entry(place).as_target().word(skip), place)))
     }
 
-    /// Puts a child in the place of the one that the path leads to, and a new one behind it. Nodes above are made anew as far as they
-    /// become too long, and one more.
+    /// Puts a child in the place of the one that the path leads to, and a new one after it. Nodes above are replaced as
+    /// far as they become too long, and one more.
     fn replace(&self, writer: &mut Writer, path: &Path, mut child: u64, mut new: Child) {
         for depth in (0..path.len).rev() {
             let (number, at) = path.steps[depth];
@@ -614,7 +622,7 @@ pub(super) struct Position {
     places: Vec<Place>,
     /// The one that it is at; it is valid if there is one.
     at: usize,
-    /// The first entry behind the leaf.
+    /// The first entry after the leaf.
     end: Option<Place>,
 }
 
@@ -710,7 +718,7 @@ mod tests {
         }
     }
 
-    /// Readers beside a writer see a sorted list in which everything announced before is present.
+    /// Readers concurrent with a writer see a sorted list in which everything announced before is present.
     #[test]
     fn readers_beside_a_writer() {
         let count = if cfg!(miri) { 60 } else { 20_000 };

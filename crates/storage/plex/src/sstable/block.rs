@@ -7,8 +7,8 @@
 //! ```
 //!
 //! B1. The entry at a restart offset shares nothing, so a search can begin there.
-//! B2. Entries are in the order of [`crate::key`]; blocks of an index have sequence number 0 everywhere and may repeat a
-//!     key.
+//! B2. Entries are in the order of [`crate::key`]; blocks of an index have sequence number 0 everywhere and may repeat
+//!     a key.
 //!
 //! Format: docs/formats/sstable.md. Nothing read from a block is trusted: a wrong length is an error, never a panic.
 
@@ -22,14 +22,14 @@ use crate::fence::common_len;
 use crate::key::{self, Kind, Seqno};
 use crate::prefetch::prefetch;
 
-/// Entries from one restart point to the next. A search goes through half of them, each in a cache line of its own; twice
-/// as many would save 0.3 % of a table of values of 200 bytes.
+/// Entries from one restart point to the next. A search goes through half of them, each in a cache line of its own;
+/// twice as many would save 0.3 % of a table of values of 200 bytes.
 const RESTART_INTERVAL: usize = 8;
 
 /// Restart points of a block that are fetched ahead: all of a block of 4 KiB, if values are not small.
 const PREFETCH_RESTARTS_MAX: usize = 8;
 
-/// Entries that a search asks for behind the next one.
+/// Entries after the next one that a search prefetches.
 const PREFETCH_ENTRIES: usize = 2;
 
 /// Puts a block together.
@@ -42,7 +42,7 @@ pub(super) struct BlockBuilder {
 }
 
 impl BlockBuilder {
-    /// Adds an entry behind all others.
+    /// Adds an entry after all others.
     pub fn add(&mut self, key: &[u8], seqno_kind: u64, value: &[u8]) {
         let mut shared = 0;
         if self.restarts.is_empty() || self.since_restart == RESTART_INTERVAL {
@@ -181,8 +181,8 @@ impl Block {
         Ok(key::compare((&self.bytes[head.key], head.seqno), (key, seqno)).is_lt())
     }
 
-    /// The first entry at or behind the place, looked for without putting keys together: where it begins, and its head. Of
-    /// its key, `key` begins with the shared bytes.
+    /// The first entry at or after the place, searched without assembling keys: where it begins, and its head. Of its
+    /// key, `key` begins with the shared bytes.
     fn locate(&self, key: &[u8], seqno: Seqno) -> Result<Option<(usize, Head)>, Malformed> {
         if self.restart_count() == 0 {
             return Ok(None);
@@ -195,7 +195,7 @@ impl Block {
             if head.shared > key_len {
                 return Err(Malformed);
             }
-            // Entries are often of one length: those behind are on their way while this one is compared.
+            // Entries are often of one length: the next ones are loaded while this one is compared.
             let len = head.value.end - at;
             for ahead in 1..=PREFETCH_ENTRIES {
                 prefetch(&self.bytes, head.value.end + ahead * len);
@@ -226,7 +226,7 @@ impl Block {
         }
     }
 
-    /// The first entry at or behind the place.
+    /// The first entry at or after the place.
     pub(super) fn find(&self, key: &[u8], seqno: Seqno) -> Result<Option<Found<'_>>, Malformed> {
         self.prefetch_search();
         let found = self.locate(key, seqno)?.map(|(_, head)| Found {
@@ -255,7 +255,7 @@ impl Block {
 }
 
 impl Drop for Block {
-    /// Lets the thread's next block have the memory if nobody else has it.
+    /// Lets the thread's next block reuse the memory if nothing else refers to it.
     fn drop(&mut self) {
         if Arc::strong_count(&self.bytes) == 1 {
             spare::give(std::mem::take(&mut self.bytes));
@@ -356,7 +356,7 @@ impl BlockCursor {
         Ok(())
     }
 
-    /// To the first entry at or behind this place; not valid if there is none.
+    /// To the first entry at or after this place; not valid if there is none.
     pub fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<(), Malformed> {
         self.at = self.block.entries_end();
         if let Some((at, head)) = self.block.locate(key, seqno)? {
@@ -457,7 +457,7 @@ mod tests {
         cursor.valid().then(|| (cursor.key().to_vec(), cursor.seqno(), cursor.value().to_vec()))
     }
 
-    /// Memory behind a block's bytes does not show, and goes to the next block once nobody has it.
+    /// A block's buffer is reused when its last reference is dropped; its spare bytes are never visible.
     #[test]
     fn memory_to_spare() {
         let mut rng = Rng::new(9);

@@ -1,12 +1,12 @@
-//! Where the data blocks of an open table lie, and which of them a key is in.
+//! Where the data blocks of an open table are, and which of them a key is in.
 //!
 //! ```text
-//!   whole      top index | index block | index block ...   --> Blocks of all, made with the first look into the table, and kept
+//!   whole      top index | index block | index block ...   --> Blocks of all, made at the first read, and kept
 //!   in parts   top index --> Parts, kept     index block   --> Blocks of a stretch, in the block cache
 //! ```
 //!
-//! Twenty bytes for each block, so that a look-up goes straight to its block. Keys whose words are equal are told apart by the
-//! blocks themselves.
+//! Twenty bytes for each block, so that a look-up goes straight to its block. Keys whose words are equal are
+//! distinguished by the blocks themselves.
 
 use std::ops::Range;
 use std::path::Path;
@@ -23,11 +23,12 @@ use crate::prefetch::prefetch_item;
 /// How tables keep their indexes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Indexes {
-    /// Whole, and in memory from the first look into the table on: fastest, at 20 bytes for every block of data that is read.
+    /// Whole, and in memory from the first look into the table on: fastest, at 20 bytes for every block of data that is
+    /// read.
     #[default]
     Full,
-    /// In parts of about a block's length that are read through the block cache when they are needed; in memory stay about 60
-    /// bytes and a key for each, which is for some hundred blocks of data.
+    /// In parts of about a block's length that are read through the block cache when they are needed; in memory stay
+    /// about 60 bytes and a key for each, which is for some hundred blocks of data.
     Partitioned,
 }
 
@@ -61,7 +62,8 @@ impl Blocks {
     /// Those that one index block leads to.
     ///
     /// # Errors
-    /// Corruption, also if they do not follow each other, reach beyond `data_end` or are not as many as the top index says.
+    /// Corruption, also if they do not follow each other, reach beyond `data_end` or are not as many as the top index
+    /// says.
     pub(super) fn of_part(path: &Path, index: (Handle, Block), numbers: Range<usize>, data_end: u64) -> Result<Self> {
         let (at, mut all) = (index.0, Gathered::default());
         all.add(path, index)?;
@@ -96,8 +98,8 @@ impl Blocks {
         Handle { offset, len: end - offset - TRAILER_LEN as u64 }
     }
 
-    /// Blocks before the range have only smaller keys. The first entry at or behind the key is in the range, or else in
-    /// the block behind it; the range reaches to the end of these if there may be none.
+    /// Blocks before the range have only smaller keys. The first entry at or after the key is in the range, or else in
+    /// the block after it; the range reaches to the end of these if there may be none.
     pub(super) fn find(&self, key: &[u8]) -> Range<usize> {
         let found = self.fences.find(key);
         self.first + found.start..self.first + found.end
@@ -117,7 +119,7 @@ struct Gathered {
 }
 
 impl Gathered {
-    /// Adds an index block that goes on where the one before ended.
+    /// Adds an index block that continues where the one before ended.
     fn add(&mut self, path: &Path, index: (Handle, Block)) -> Result<()> {
         for (key, value) in entries(path, &index)? {
             let data = Handle::decode(&value).ok_or_else(|| no_handle(path, index.0))?;
@@ -146,15 +148,15 @@ impl Gathered {
 
 /// The parts of an index that is not kept whole: what the top index says, searchable.
 ///
-/// T1. Parts before the one of a key have only smaller keys; the first entry at or behind a key is in its part, or in one behind
-///     it if the part ends with that very key.
+/// T1. Parts before the one of a key have only smaller keys; the first entry at or after a key is in its part, or in a
+///     later one if the part ends with that very key.
 #[derive(Debug)]
 pub(super) struct Parts {
     fences: Fences,
     /// Not smaller than any key of the part.
     keys: Box<[Box<[u8]>]>,
     handles: Box<[Handle]>,
-    /// Numbers behind each part's last data block.
+    /// Numbers after each part's last data block.
     ends: Box<[u32]>,
     /// Where the cache has them.
     places: Box<[Place]>,
@@ -214,7 +216,7 @@ impl Parts {
         self.ends.partition_point(|end| *end as usize <= block)
     }
 
-    /// The parts of a key (T1): the first, and behind it as many as end with that very key, and one more; `len()` and none if
+    /// The parts of a key (T1): the first, then as many as end with that very key, and one more; `len()` and none if
     /// all keys are smaller.
     pub fn find(&self, key: &[u8]) -> Range<usize> {
         let ties = self.fences.find(key);

@@ -26,7 +26,7 @@ pub(crate) struct TableBuilder {
     block: BlockBuilder,
     index: BlockBuilder,
     top_index: BlockBuilder,
-    /// A finished data block waits for its index entry until the first key behind it is known.
+    /// A finished data block waits for its index entry until the first key after it is known.
     pending: Option<Handle>,
     last_key: Vec<u8>,
     first_key: Option<Vec<u8>>,
@@ -67,7 +67,7 @@ impl TableBuilder {
         })
     }
 
-    /// Adds an entry behind all others, in the order of entries.
+    /// Adds an entry after all others, in the order of entries.
     pub fn add(&mut self, user_key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) -> Result<()> {
         self.end_pending(Some(user_key));
         let is_new_key = self.first_key.is_none() || user_key != self.last_key;
@@ -134,7 +134,7 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// Gives the pending data block its index entry, now that the key behind it is known (or that none follows).
+    /// Gives the pending data block its index entry, now that the key after it is known (or that none follows).
     fn end_pending(&mut self, next_key: Option<&[u8]>) {
         if let Some(handle) = self.pending.take() {
             let separator = next_key.map_or_else(|| self.last_key.clone(), |next| key::separator(&self.last_key, next));
@@ -202,7 +202,7 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// The index is written behind the data, in blocks, with an index of these blocks on top.
+    /// The index is written after the data, in blocks, with an index of these blocks on top.
     fn write_index(&mut self) -> Result<()> {
         let mut index = std::mem::take(&mut self.index);
         let whole = index.finish();

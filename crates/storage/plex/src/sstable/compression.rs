@@ -1,7 +1,7 @@
 //! How blocks are made smaller: the byte in the trailer, and the form that it stands for.
 //!
-//! A compressed part is the length that it stands for (4 bytes) and an LZ4 block or a frame of zstd. One that does not shrink
-//! by an eighth is kept as it is.
+//! A compressed part is the length that it stands for (4 bytes) and an LZ4 block or a frame of zstd. One that does not
+//! shrink by an eighth is kept as it is.
 
 use std::cell::RefCell;
 

@@ -57,7 +57,7 @@ impl TableCursor {
         self.last_before(self.table.block_count()?)
     }
 
-    /// The first part of a seek to the first entry at or behind this place: finds out in which block it is.
+    /// The first part of a seek to the first entry at or after this place: finds its block.
     pub fn aim(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         self.data.leave();
         self.at = self.table.block_before(key, seqno, self.fill, &mut self.held)?;
@@ -74,7 +74,7 @@ impl TableCursor {
         }
     }
 
-    /// The next part, behind [`aim`](Self::aim): into the block, on no entry of it.
+    /// The next part, after [`aim`](Self::aim): into the block, on no entry of it.
     pub fn approach(&mut self) -> Result<()> {
         if self.at < self.table.block_count()? {
             self.enter(self.at)?;
@@ -109,7 +109,7 @@ impl TableCursor {
             }
             self.enter(self.at + 1)?;
         }
-        // In the file, the entry has number 0 and lies behind a place that its given number lies before.
+        // In the file, the entry has number 0 and is after the place, but its given number is before it.
         if self.table.info.given_seqno > seqno && self.data.valid() && self.data.key() == key {
             return self.next();
         }
@@ -153,7 +153,7 @@ impl TableCursor {
     fn enter(&mut self, at: usize) -> Result<()> {
         self.at = at;
         self.data.enter(self.table.block_on_way(at, self.fill, &mut self.held, &mut self.ahead)?);
-        // A scan is likely to go on.
+        // A scan is likely to continue.
         if self.fill == Fill::Keep {
             self.table.prefetch_cell(at + 1, &self.held);
         }

@@ -4,7 +4,7 @@
 //!   past it  | .....[ part ]... |    the whole blocks around a part are read, and the part copied out
 //! ```
 //!
-//! What the system does not let past its page cache goes through it (`vfs::File::alignment` tells).
+//! Parts that the system does not read past its page cache go through it (see `vfs::File::alignment`).
 
 use std::cell::RefCell;
 

@@ -1,17 +1,18 @@
 //! First reads of a table, after which others are likely to follow close by.
 //!
-//! A file that was just opened is mostly not in the page cache. Whoever reads its blocks one by one, in no order, makes the device do as many
-//! small reads as there are blocks. So the first read of a region has all of it fetched, once: as many times fewer reads as a region has
-//! blocks. Later ones fetch what they need: they miss only where memory is too small for the table.
+//! A file that was just opened is mostly not in the page cache. A reader of its blocks one by one, in no order, makes
+//! the device do as many small reads as there are blocks. So the first read of a region fetches all of it, once: one
+//! read for each region instead of one for each block. Later ones fetch what they need: they miss only where memory is
+//! too small for the table.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Length of a region, in bytes: what Linux reads ahead unless told otherwise, and 32 blocks of the default length. A device takes little
-/// longer for it than for a block.
+/// Length of a region, in bytes: the default read-ahead of Linux, and 32 blocks of the default length. A device takes
+/// little longer for it than for a block.
 const REGION_BYTES: u64 = 128 << 10;
 
-/// Which regions of a file somebody has read.
+/// Which regions of a file were read.
 #[derive(Debug)]
 pub(super) struct FirstReads {
     /// A bit each.
@@ -19,7 +20,7 @@ pub(super) struct FirstReads {
 }
 
 impl FirstReads {
-    /// None, of a file of so many bytes.
+    /// None, of a file of this length.
     pub fn new(file_bytes: u64) -> Self {
         let words = file_bytes.div_ceil(REGION_BYTES).div_ceil(64);
         Self { read: (0..words).map(|_| AtomicU64::new(0)).collect() }

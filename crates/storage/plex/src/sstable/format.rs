@@ -1,7 +1,7 @@
 //! The fixed parts of a table file: block trailers, handles, the meta block, the footer.
 //!
 //! ```text
-//!   data block ... | index block ... | top index | partition ... | filter | sketch | range tombstones | meta | footer (48 bytes)
+//!   data block .. | index block .. | top index | partition .. | filter | sketch | tombstones | meta | footer (48 B)
 //! ```
 //!
 //! Every part but the footer is followed by a trailer of five bytes: compression (0: none) and a CRC-32C over the

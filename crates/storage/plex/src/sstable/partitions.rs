@@ -1,14 +1,14 @@
 //! A table's filter, whole or in partitions.
 //!
 //! ```text
-//!   whole         filter: all lines                                                        in memory while the table is open
-//!   partitions    lines | lines | lines ... | filter: first data block and handle of each   lines in the block cache, the rest in
-//!                                                                                           memory
+//!   whole         filter: all lines                                in memory while the table is open
+//!   partitions    lines | lines | lines ...                        in the block cache
+//!                 filter: first data block and handle of each      in memory
 //! ```
 //!
-//! A partition has the keys of a stretch of data blocks, so a look-up asks it after the index has said which block the key would
-//! be in. That is a look at the index for each run where a whole filter costs a line of memory; in return memory holds the
-//! filters of what is read, and not of all that there is.
+//! A partition has the keys of a stretch of data blocks, so a look-up asks it after the index has said which block the
+//! key would be in. That is an index search for each run where a whole filter costs one cache miss; in return memory
+//! holds the filters of what is read, and not of all data.
 
 use base::varint;
 
@@ -22,7 +22,8 @@ pub enum Filters {
     /// Whole, and in memory as long as the table is open: fastest, at `filter_bits_per_key` for every key on disk.
     #[default]
     Full,
-    /// In partitions of 4 KiB that are read through the block cache when they are needed; in memory stay 32 bytes for each.
+    /// In partitions of 4 KiB that are read through the block cache when they are needed; in memory stay 32 bytes for
+    /// each.
     Partitioned,
 }
 

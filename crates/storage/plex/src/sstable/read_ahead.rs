@@ -1,7 +1,8 @@
 //! What a cursor reads before it is needed.
 //!
-//! Merges read tables whole: they take many blocks from the file at a time. Scans read through the cache, block by block; one
-//! that finds blocks missing one after the other tells the file which come next, and by then they are on their way.
+//! Merges read tables whole: they take many blocks from the file at a time. Scans read through the cache, block by
+//! block; one that finds several blocks missing in a row announces the next ones to the file, which loads them in the
+//! meantime.
 
 use std::ops::Range;
 
@@ -11,8 +12,8 @@ pub(super) const CHUNK_BYTES: u64 = 64 << 10;
 /// The same past the page cache, where each read waits for the device.
 pub(super) const DIRECT_CHUNK_BYTES: u64 = 256 << 10;
 
-/// Blocks that were missing in a row, from which on a scan is taken to go on. A scan of a hundred pairs of 200 bytes ends before:
-/// asked for too early, a stretch costs a call that nothing comes of.
+/// Blocks missing in a row after which a scan is expected to continue. A scan of a hundred pairs of 200 bytes ends
+/// before: a stretch that is announced too early costs a call without use.
 const MISSES_MIN: u32 = 4;
 
 /// First and longest stretch that is asked for, in bytes; each is twice as long as the one before.
@@ -24,7 +25,7 @@ pub(super) struct ReadAhead {
     /// Part of the file, for merges, and where it begins.
     pub chunk: Vec<u8>,
     pub chunk_at: u64,
-    /// For scans: the block that would go on, and how many were missing so far.
+    /// For scans: the block that would continue it, and how many were missing so far.
     next: usize,
     misses: u32,
     /// What was asked for reaches to here, and how long it was.
@@ -33,7 +34,8 @@ pub(super) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// A scan did not find this block, which ends at `end`, in the cache: what should be asked for. Data ends at `data_end`.
+    /// A scan did not find this block, which ends at `end`, in the cache: what should be asked for. Data ends at
+    /// `data_end`.
     pub fn missed(&mut self, block: usize, end: u64, data_end: u64) -> Option<Range<u64>> {
         if block != self.next {
             *self = Self { chunk: std::mem::take(&mut self.chunk), chunk_at: self.chunk_at, ..Self::default() };
@@ -50,7 +52,7 @@ impl ReadAhead {
         (from < self.asked_to).then_some(from..self.asked_to)
     }
 
-    /// Whether so many blocks were missing in a row that a scan is taken to go on.
+    /// Whether enough blocks were missing in a row that a scan is expected to continue.
     pub fn is_walk(&self) -> bool {
         self.misses > MISSES_MIN
     }
@@ -67,7 +69,8 @@ impl ReadAhead {
 mod tests {
     use super::*;
 
-    /// A walk through missing blocks asks for all behind the fifth, once, well before it comes there; jumps ask for nothing.
+    /// A walk through missing blocks announces all after the fifth, once, well before it reaches them; jumps announce
+    /// nothing.
     #[test]
     fn walks_ask_ahead_and_jumps_do_not() {
         let (block, count) = (4096, 1000);

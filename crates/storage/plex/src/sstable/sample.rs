@@ -27,6 +27,11 @@ impl Sample {
         self.0.is_empty()
     }
 
+    /// Memory it takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.0[..])
+    }
+
     /// The share of the bytes whose keys are alive.
     pub fn share(&self, is_alive: impl Fn(u64) -> bool) -> f64 {
         let (mut alive, mut all) = (0, 0);
@@ -100,7 +105,8 @@ mod tests {
     use super::*;
     use base::Rng;
 
-    /// A sample is short, tells large keys from small ones, and comes back; entries of one length have none.
+    /// A sample is short, distinguishes large keys from small ones, and survives encoding; entries of one length have
+    /// none.
     #[test]
     fn a_sample_tells_what_is_alive() {
         let mut rng = Rng::new(3);

@@ -1,7 +1,7 @@
-//! Memory for blocks, from blocks that nobody has any more.
+//! Memory for blocks, from blocks without references.
 //!
-//! Blocks are of nearly one length, so that one fits where another one was. A thread keeps the last few that it let go and reads into
-//! them: they are likely to be in a cache of its processor, and nothing is asked of the memory allocator.
+//! Blocks are of nearly one length, so that one fits where another one was. A thread keeps the last few that it dropped
+//! and reads into them: they are likely to be in a cache of its processor, and the memory allocator is not called.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ thread_local! {
     static PIECES: RefCell<Vec<Arc<[u8]>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// At least `len` bytes, and not many more, that nobody else has; what is in them has no meaning.
+/// At least `len` bytes, and not many more, without other references; their content is unspecified.
 pub(super) fn take(len: usize) -> Arc<[u8]> {
     let fits = len..=len + len / 8 + PADDING_BYTES;
     let mut kept = PIECES.with_borrow_mut(|pieces| {
@@ -32,7 +32,7 @@ pub(super) fn take(len: usize) -> Arc<[u8]> {
     }
 }
 
-/// Keeps memory that may be nobody's, if there is room.
+/// Keeps memory if nothing else refers to it and there is room.
 pub(super) fn give(piece: Arc<[u8]>) {
     if (1..=PIECE_BYTES_MAX).contains(&piece.len()) {
         // A thread that ends has nothing to keep.
@@ -52,7 +52,7 @@ pub(super) fn give(piece: Arc<[u8]>) {
 mod tests {
     use super::*;
 
-    /// What nobody has is taken again where it fits; what somebody has is not.
+    /// Memory without references is reused where it fits; memory with references is not.
     #[test]
     fn memory_of_before() {
         let first = take(4000);
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(take(100).len(), 128);
         (0..100).for_each(|_| give(Arc::from([0; 200])));
         assert_eq!(PIECES.with_borrow(Vec::len), PIECES_MAX);
-        // Behind many that do not fit, a piece is found, and the last of many is kept.
+        // Among many that do not fit, the piece is found, and the last of many is kept.
         let (last, mut others) = (take(4000), (0..PIECES_MAX - 1).map(|_| Arc::from([0; 300])));
         let at = last.as_ptr();
         give(last);

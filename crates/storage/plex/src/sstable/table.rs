@@ -25,21 +25,21 @@ use crate::error::{Error, Result};
 use crate::key::{self, Kind, SEQNO_MAX, Seqno};
 use crate::open_files::TableFile;
 use crate::range_tombstone::{Cover, RangeTombstone};
-use crate::sketch::Sketch;
+use crate::sketch::{KeptSketch, Sketch};
 
-/// Bytes that may be merged for one table that a scan need not look into: a seek that reads a block takes a device as long as reading
-/// and writing about so many bytes in a row. LevelDB's figure for its compactions by seeks.
+/// Bytes that may be merged to save one table probe of a scan: a seek that reads a block takes a device as long as
+/// reading and writing about this many bytes in a row. LevelDB's figure for its compactions by seeks.
 pub(crate) const BYTES_PER_SCAN: u64 = 16 << 10;
 
 /// Bytes that may be merged for one step of a scan over a deleted key: it takes about as long as merging that much.
 pub(crate) const BYTES_PER_DELETED_STEP: u64 = 64;
 
-/// Numbers of what is no data block in the block cache: data blocks are counted from 0, partitions of the filter from the largest
-/// number down, parts of the index from here up.
+/// Numbers of what is no data block in the block cache: data blocks are counted from 0, partitions of the filter from
+/// the largest number down, parts of the index from here up.
 const INDEX_NUMBER: u64 = 1 << 62;
 
-/// The part of an index that somebody is in, so that it is not looked for again with each block; none of an index that is kept
-/// whole.
+/// The part of an index that a reader is in, so that it is not searched again for each block; none of an index that is
+/// kept whole.
 pub(super) type HeldPart = Option<Arc<Blocks>>;
 
 /// An index that is kept whole, and the top index that it is read by.
@@ -70,7 +70,7 @@ pub(crate) struct Table {
     /// Lets everything through if there are partitions.
     filter: Filter,
     partitions: Option<Partitions>,
-    sketch: Sketch,
+    sketch: KeptSketch,
     ranges: Vec<RangeTombstone>,
     /// Of all of them; made when first needed.
     cover: OnceLock<Cover>,
@@ -139,7 +139,7 @@ impl Table {
                 return Err(malformed(footer.meta, "number of entries differs from the manifest's"));
             }
             let first_reads = FirstReads::new(info.bytes);
-            Ok(Self {
+            let opened = Self {
                 fs: fs.clone(),
                 file: of_table,
                 cache: cache.clone(),
@@ -150,15 +150,51 @@ impl Table {
                 index,
                 filter,
                 partitions,
-                sketch,
+                sketch: sketch.into_kept(),
                 ranges,
                 cover: OnceLock::new(),
                 first_reads,
                 scans: AtomicU64::new(0),
                 deleted_steps: AtomicU64::new(0),
                 is_obsolete: AtomicBool::new(false),
-            })
+            };
+            cache.charge(opened.memory_bytes());
+            Ok(opened)
         })
+    }
+
+    /// A table that has another one's file, with metadata and sketch of its own, to model large trees.
+    #[cfg(test)]
+    pub fn modelled(of: &Table, number: u64, info: TableInfo, seqnos: Range<Seqno>, keys: &KeptSketch) -> Self {
+        let Index::Full(whole) = &of.index else { panic!("the index of a model is kept whole") };
+        let memory = of.filter_bytes() + whole.top.len() as u64 + keys.bytes() as u64 + of.meta.sample.bytes() as u64;
+        of.cache.charge(memory);
+        let meta = Meta {
+            entry_count: info.entry_count,
+            user_bytes: info.bytes,
+            seqno_min: seqnos.start,
+            seqno_max: seqnos.end,
+            ..of.meta.clone()
+        };
+        Self {
+            fs: of.fs.clone(),
+            file: of.file.clone(),
+            cache: of.cache.clone(),
+            path: of.path.clone(),
+            number,
+            first_reads: FirstReads::new(0),
+            info,
+            meta,
+            index: Index::Full(Whole { top: whole.top.clone(), blocks: OnceLock::new() }),
+            filter: of.filter.clone(),
+            partitions: None,
+            sketch: keys.clone(),
+            ranges: Vec::new(),
+            cover: OnceLock::new(),
+            scans: AtomicU64::new(0),
+            deleted_steps: AtomicU64::new(0),
+            is_obsolete: AtomicBool::new(false),
+        }
     }
 
     /// Opens a table of which nothing is known but its file, and the number that its entries were given (0 for none).
@@ -226,7 +262,8 @@ impl Table {
         self.verify_parts()
     }
 
-    /// Whether the parts of the index go on where the one before ends, and reach from the beginning of the data to its end.
+    /// Whether each part of the index continues where the one before ends, and all together cover the data from its
+    /// beginning to its end.
     fn verify_parts(&self) -> Result<()> {
         let Index::Parts(parts) = &self.index else { return Ok(()) };
         let mut end = 0;
@@ -259,7 +296,7 @@ impl Table {
     }
 
     /// The distinct keys in here.
-    pub fn sketch(&self) -> &Sketch {
+    pub fn sketch(&self) -> &KeptSketch {
         &self.sketch
     }
 
@@ -298,13 +335,13 @@ impl Table {
         self.meta.user_bytes
     }
 
-    /// Counts a scan that came here; whether a merge may pay by now: when one table less for all scans so far pays for merging this
-    /// one, and at each doubling, for it may have been too little for its neighbours.
+    /// Counts a scan that came here; whether a merge may pay by now: when one table less for all scans so far pays for
+    /// merging this one, and at each doubling, for it may have been too little for its neighbours.
     pub fn note_scan(&self) -> bool {
         let scans = self.scans.load(Ordering::Relaxed) + 1;
         self.scans.store(scans, Ordering::Relaxed);
         let enough = self.info.bytes.div_ceil(BYTES_PER_SCAN).max(1);
-        scans.is_multiple_of(enough) && (scans / enough).is_power_of_two()
+        self.signal(scans.is_multiple_of(enough) && (scans / enough).is_power_of_two())
     }
 
     /// Counts steps of scans over deleted keys of this table; whether a merge may pay by now, at each doubling.
@@ -312,7 +349,19 @@ impl Table {
         let before = self.deleted_steps.load(Ordering::Relaxed);
         self.deleted_steps.store(before + steps, Ordering::Relaxed);
         let enough = self.info.bytes.div_ceil(BYTES_PER_DELETED_STEP).max(1);
-        (before + steps) / enough >= (2 * (before / enough)).max(1)
+        self.signal((before + steps) / enough >= (2 * (before / enough)).max(1))
+    }
+
+    fn signal(&self, may_pay: bool) -> bool {
+        if may_pay {
+            self.cache.scan_signals.fetch_add(1, Ordering::Relaxed);
+        }
+        may_pay
+    }
+
+    /// How often any table of the database had scans for which a merge may pay.
+    pub fn scan_signals(&self) -> u64 {
+        self.cache.scan_signals.load(Ordering::Relaxed)
     }
 
     /// Steps of scans over deleted keys since the file was opened.
@@ -353,6 +402,16 @@ impl Table {
         }
     }
 
+    /// Memory that the table keeps while it is open, in bytes: it grows when a whole index is read.
+    fn memory_bytes(&self) -> u64 {
+        self.filter_bytes() + self.index_bytes() + self.sketch_bytes()
+    }
+
+    /// Memory for the sketch and the sample, in bytes.
+    pub fn sketch_bytes(&self) -> u64 {
+        self.sketch.bytes() as u64 + self.meta.sample.bytes() as u64
+    }
+
     /// Keys at up to `count` places that share the data blocks out evenly, ascending.
     pub fn keys_inside(self: &Arc<Self>, count: usize) -> Result<Vec<Vec<u8>>> {
         let blocks = self.block_count()?;
@@ -379,7 +438,7 @@ impl Table {
         if !self.partitions_may_have(first, probe)? {
             return Ok(None);
         }
-        // The versions of a key may go on in the next block, so a look-up may look at more than one.
+        // The versions of a key may continue in the next block, so a look-up may read more than one.
         for at in first..self.block_count()? {
             let find = |block: &Block| {
                 let found = self.sound(at, block.find(key, view))?;
@@ -439,11 +498,14 @@ impl Table {
         }
         let read = |handle: Handle| self.read_block(handle);
         let blocks = Blocks::read(&self.path, (self.meta.top_index, whole.top.clone()), read)?;
-        // Whoever was first: both read the same.
-        Ok(whole.blocks.get_or_init(|| blocks))
+        // Two readers may come here at once: both read the same.
+        Ok(whole.blocks.get_or_init(|| {
+            self.cache.charge(blocks.bytes() as u64);
+            blocks
+        }))
     }
 
-    /// Where this data block lies, and others beside it.
+    /// Where this data block is, and its neighbours.
     pub(super) fn blocks_of<'a>(&'a self, at: usize, fill: Fill, held: &'a mut HeldPart) -> Result<&'a Blocks> {
         match &self.index {
             Index::Full(whole) => self.all_blocks(whole),
@@ -492,8 +554,8 @@ impl Table {
         })
     }
 
-    /// The block that the first entry at or behind the place is in, or one before it; the number of blocks if there is no
-    /// such entry.
+    /// The block that the first entry at or after the place is in, or one before it; the number of blocks if there is
+    /// no such entry.
     pub(super) fn block_before(&self, key: &[u8], seqno: Seqno, fill: Fill, held: &mut HeldPart) -> Result<usize> {
         let ties = match &self.index {
             Index::Full(whole) => self.all_blocks(whole)?.find(key),
@@ -502,17 +564,18 @@ impl Table {
                 if of_key.is_empty() {
                     return Ok(parts.block_count());
                 }
-                // Versions of one key may fill several parts, of which the first blocks tell.
+                // Versions of one key may fill several parts; their first blocks decide.
                 let first_of = |part: usize| parts.numbers(part).start;
                 let part = self.last_before(of_key, first_of, (key, seqno), fill, held)?;
                 self.blocks_of(first_of(part), fill, held)?.find(key)
             }
         };
-        // Words of the index do not tell these blocks apart.
+        // Words of the index do not distinguish these blocks.
         self.last_before(ties, |at| at, (key, seqno), fill, held)
     }
 
-    /// The last of these whose block begins before the place, or else the first; if there are none, where they would be.
+    /// The last of these whose block begins before the place, or else the first; if there are none, where they would
+    /// be.
     fn last_before(
         &self,
         among: Range<usize>,
@@ -571,7 +634,7 @@ impl Table {
         look(&block)
     }
 
-    /// A data block, for a cursor that is likely to go on to the next.
+    /// A data block, for a cursor that is likely to continue to the next.
     pub(super) fn block_on_way(
         &self,
         at: usize,
@@ -592,7 +655,7 @@ impl Table {
         let end = handle.offset + handle.len + TRAILER_LEN as u64;
         let stretch = ahead.missed(at, end, data_end);
         let block = if self.is_direct() && ahead.is_walk() {
-            // Nobody else reads ahead.
+            // No other part reads ahead.
             self.block_of_chunk(handle, data_end, ahead)?
         } else {
             if let Some(stretch) = stretch {
@@ -663,7 +726,8 @@ impl Table {
         self.unsealed(handle, |sealed| self.with_file(|file| file::read_exact_at(file, sealed, handle.offset)))
     }
 
-    /// The block whose bytes, with their trailer, `read` puts into memory. One that is not compressed stays where they are.
+    /// The block whose bytes, with their trailer, `read` puts into memory. One that is not compressed stays where they
+    /// are.
     fn unsealed(&self, handle: Handle, read: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Block> {
         let sealed_len = handle.len as usize + TRAILER_LEN;
         let mut memory = filled(sealed_len, read)?;
@@ -692,13 +756,14 @@ impl Table {
 
 impl Drop for Table {
     fn drop(&mut self) {
+        self.cache.discharge(self.memory_bytes());
         if *self.is_obsolete.get_mut() {
             if let Index::Full(whole) = &self.index
                 && let Some(blocks) = whole.blocks.get()
             {
                 blocks.numbers().for_each(|at| self.cache.forget(blocks.place(at), (self.number, at as u64)));
             }
-            // A file left behind is removed by the next open, which knows the files that count.
+            // A leftover file is removed by the next open, which knows the files that count.
             let _ = self.fs.remove_file(&self.path);
         }
     }

@@ -193,7 +193,8 @@ fn a_newer_format_is_refused() {
     assert!(matches!(error, crate::Error::NewerFormat { found: 5, supported: 4, .. }), "{error}");
 }
 
-/// Partitions of a filter turn strangers away, keep members, and are read through the cache, where one is enough for many keys.
+/// Partitions of a filter turn strangers away, keep members, and are read through the cache, where one is enough for
+/// many keys.
 #[test]
 fn partitions_are_read_when_they_are_needed() {
     let fs = SimFs::new(1);
@@ -215,8 +216,8 @@ fn partitions_are_read_when_they_are_needed() {
     assert!((0..40_000).step_by(2).all(get));
 }
 
-/// Of an index in parts memory keeps little, a part is read once for many keys, and versions of one key over several parts are told
-/// apart by their numbers, in few looks.
+/// Of an index in parts memory keeps little, a part is read once for many keys, and versions of one key over several
+/// parts are distinguished by their numbers, in few reads.
 #[test]
 fn parts_of_an_index_are_read_when_they_are_needed() {
     let fs = SimFs::new(1);

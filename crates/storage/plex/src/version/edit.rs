@@ -34,7 +34,7 @@ pub(crate) struct TablePlace {
     pub number: u64,
 }
 
-/// A change of the version and of the numbers beside it.
+/// A change of the version and of its numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VersionEdit {
     /// Random, once for ever: goes into the identities of files.

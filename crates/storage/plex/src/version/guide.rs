@@ -1,14 +1,13 @@
 //! Which tables of a tree may have a key: one search for all runs.
 //!
 //! ```text
-//!   run 9   | [---a---]   [---b---] |  [--c--]       a segment begins where a table begins after another one has ended,
+//!   run 9   | [---a---]   [---b---] |  [--c--]       a segment begins where a table begins after another one ended,
 //!   run 3   |   [---d---] | [---e------] |  [-f-]    and lists the tables that reach into it, newest run first
 //!           a d           e b          c e?
 //! ```
 //!
 //! Policies cut flushed runs where the last run is cut, so the segments of a tree are about its ranges, and each lists
-//! one table of a run. In any tree there are no more segments than tables, and no table of a run is listed beside another
-//! one of it.
+//! one table of a run. In any tree there are no more segments than tables, and no segment lists two tables of one run.
 
 use std::sync::{Arc, OnceLock};
 
@@ -160,7 +159,7 @@ mod tests {
         Version::default().apply(&edit, open).unwrap().0
     }
 
-    /// Every table that may have a key is listed, from the newest run to the oldest, and none beside another of its run.
+    /// Every table that may have a key is listed, from the newest run to the oldest, and never two of one run.
     #[test]
     fn lists_what_a_search_of_every_run_finds() {
         let mut rng = Rng::new(17);

@@ -1,10 +1,10 @@
 //! The manifest: version edits on disk, each durable before anything relies on it.
 //!
 //! M1. The file `CURRENT` names the manifest that counts; it is replaced whole, after the new manifest is durable.
-//! M2. A manifest begins with one edit that holds everything, and goes on with changes. Each is synced before its tables
-//!     are used and before a file that it frees is removed.
-//! M3. After a failed write or sync nothing more is appended: what the disk holds is unknown until the next open, or until
-//!     another manifest counts.
+//! M2. A manifest begins with one edit that holds everything, followed by changes. Each is synced before its tables are
+//!     used and before a file that it frees is removed.
+//! M3. After a failed write or sync nothing more is appended: what the disk holds is unknown until the next open, or
+//!     until another manifest counts.
 //! M4. A *mark* follows the last synced edit: an edit that changes nothing. The next edit takes its place. So an edit
 //!     with a mark or an edit after it was synced, and damage in it is corruption and no torn tail.
 //! M5. The mark is synced before a table is written whose number is not below the `next_number` of the edit before it
@@ -21,8 +21,8 @@ use super::VersionEdit;
 use crate::error::{Error, Result};
 use crate::log::{FileType, FrameWriter, Frames, Header, record_len};
 
-/// Version 2 has tables that were taken in (tag 10). In version 3 each edit has a mark, which is synced (M5), and key spaces
-/// can be dropped (tags 11 and 12).
+/// Version 2 has tables that were taken in (tag 10). In version 3 each edit has a mark, which is synced (M5), and key
+/// spaces can be dropped (tags 11 and 12).
 const MANIFEST: FileType = FileType { magic: *b"plexman\n", version: 3 };
 
 /// The first version in which a manifest without a mark at its end lacks edits.
@@ -94,6 +94,11 @@ impl Manifest {
         Ok(())
     }
 
+    /// What was written to it so far, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.frames.end()
+    }
+
     /// Whether it is time for a new one.
     pub fn is_long(&self) -> bool {
         self.frames.end() > BYTES_MAX.max(2 * self.base_len)
@@ -141,9 +146,9 @@ pub(crate) fn current(fs: &dyn FileSystem, dir: &Path) -> Result<Option<u64>> {
 /// All edits of a manifest, in order.
 ///
 /// # Errors
-/// Corruption. A torn tail is none: the last edit was never relied on. Damage is corruption if anything sound stands
-/// behind it (M4), or if it cannot come from a write that was cut short. So is a manifest without its first edit, which
-/// was durable before `CURRENT` named the file.
+/// Corruption. A torn tail is none: the last edit was never relied on. Damage is corruption if anything sound follows
+/// it (M4), or if it cannot come from a write that was cut short. So is a manifest without its first edit, which was
+/// durable before `CURRENT` named the file.
 pub(crate) fn read(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<Vec<VersionEdit>> {
     let path = path(dir, number);
     let mut frames = match Frames::read(fs, &path, MANIFEST, None) {
@@ -171,7 +176,7 @@ pub(crate) fn read(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<Vec<V
     Ok(edits)
 }
 
-/// Where the whole edits of a manifest end, if something stands behind them.
+/// Where the whole edits of a manifest end, if something follows them.
 pub(crate) fn torn_at(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<Option<u64>> {
     let mut frames = Frames::read(fs, &path(dir, number), MANIFEST, None)?;
     while frames.next().is_some() {}

@@ -1,7 +1,7 @@
 //! The sorted part in memory that takes the writes of all key spaces, until it is flushed as a whole.
 //!
 //! One memtable for all key spaces means one cut through all of them at each flush: the log before it can go at once,
-//! and an external log has one position to go on from.
+//! and an external log has one position to continue from.
 
 mod arena;
 mod grow;
@@ -127,7 +127,7 @@ impl Memtable {
     }
 }
 
-/// A position in the entries of one key space. It may or may not see entries that are added behind it.
+/// A position in the entries of one key space. It may or may not see entries that are added after it.
 pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
     key_space: u32,
@@ -181,7 +181,7 @@ impl MemtableCursor {
         self.stay_inside();
     }
 
-    /// To the first entry at or behind this place in the order of entries.
+    /// To the first entry at or after this place in the order of entries.
     pub fn seek(&mut self, key: &[u8], seqno: Seqno) {
         self.memtable.tree.seek(&mut self.position, Target::new(self.key_space, key, seqno));
         self.stay_inside();

@@ -67,8 +67,8 @@ pub(crate) struct TableInfo {
     pub largest: Vec<u8>,
     /// Whether `largest` itself lies outside, being the end of a deleted range.
     pub largest_is_excluded: bool,
-    /// The sequence number of all entries, of a file that was taken in as it was and has number 0 everywhere; 0 for a table with
-    /// numbers of its own.
+    /// The sequence number of all entries, of a file that was taken in as it was and has number 0 everywhere; 0 for a
+    /// table with numbers of its own.
     pub given_seqno: Seqno,
 }
 

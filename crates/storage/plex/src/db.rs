@@ -1,4 +1,4 @@
-//! The database: what users call, and the state behind it.
+//! The database: what users call, and the state that serves the calls.
 //!
 //! ```text
 //!   write --> write lock: log, memtable --> publish seqno          state: memtable, immutable memtables, version
@@ -6,29 +6,31 @@
 //!   flush, compaction --> new tables --> manifest --> new state
 //! ```
 //!
-//! D1. A reader takes the state first and the published sequence number after it, so that every version it may need is in
-//!     the state: whoever drops versions keeps those that the number published before shows.
-//! D2. Locks are taken in the order flush, write, manifest, state. Nothing waits for a device under the state
+//! D1. A reader takes the state first and the published sequence number after it, so that every version it may need is
+//!     in the state: a merge that drops versions keeps those that the number published before shows.
 //!     lock.
 //! D3. A table is in a version only if the manifest that names it is durable, and its file goes only after the manifest
 //!     that forgets it is.
-//! D4. After a failed write or sync of the log or the manifest, writes are refused until the next open, or where the device
-//!     was full, until there is space again ([`space`]).
+//! D4. After a failed write or sync of the log or the manifest, writes are refused until the next open, or where the
+//!     device was full, until there is space again ([`space`]).
 
+mod begin;
 mod check;
 mod compact_range;
 mod ingest;
 mod key_spaces;
+mod lag;
 mod maintain;
 mod merging;
 mod recover;
 mod repair;
 mod space;
+mod transaction;
 mod write;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ops::{Range, RangeBounds};
+use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -53,8 +55,10 @@ use crate::range_tombstone::Cover;
 use crate::sstable::Probe;
 use crate::stats::{Counters, Stats};
 use crate::version::{Tree, Version};
+use begin::Access;
 pub use check::check;
 pub use repair::{Repair, repair};
+pub use transaction::Transaction;
 
 /// A longer batch of one change, as one value of hundreds of megabytes takes, is not kept, in bytes.
 const ONE_CHANGE_BYTES_MAX: usize = 64 << 10;
@@ -110,7 +114,7 @@ struct State {
     immutables: Vec<Arc<Memtable>>,
     version: Arc<Version>,
     /// How far merges lag, as the policy finds (computed with the version).
-    lag: f64,
+    lag: lag::Lag,
 }
 
 struct Inner {
@@ -122,7 +126,7 @@ struct Inner {
     /// Next number of files and runs.
     next_number: AtomicU64,
     writer: Mutex<write::Writer>,
-    /// Serialises syncs of the log: who waits here finds its record covered by the sync before.
+    /// Serialises syncs of the log: a thread that waits here finds its record covered by the sync before.
     syncing: Mutex<()>,
     state: RwLock<Arc<State>>,
     /// Changes up to here are visible to new readers.
@@ -130,13 +134,14 @@ struct Inner {
     /// Sequence numbers of read views, with how many there are of each.
     views: Mutex<BTreeMap<Seqno, usize>>,
     manifest: Mutex<maintain::LiveManifest>,
-    /// Ids by name.
-    key_spaces: RwLock<BTreeMap<Vec<u8>, u32>>,
+    key_spaces: RwLock<key_spaces::KeySpaces>,
     key_order: KeyOrder,
     next_key_space: AtomicU32,
     making_key_space: Mutex<()>,
     flushing: Mutex<()>,
     merging: merging::Merging,
+    /// The key space that is asked first for the next merge.
+    next_merged: AtomicU32,
     names: Names,
     /// Why there are no writes.
     halted: RwLock<Option<space::Halt>>,
@@ -152,22 +157,36 @@ struct Inner {
     /// Nanoseconds that writers owe for being too fast.
     delay_owed_ns: AtomicU64,
     is_closing: AtomicBool,
-    _lock: FileLock,
+    _lock: Option<FileLock>,
 }
 
 impl Db {
     /// Opens the database in this directory. What was acknowledged before is there; see [`Wal`](crate::Wal) for what a
-    /// crash may take.
+    /// crash may take. Where the device is full, reads work and writes are refused with [`Error::Suspended`] until it
+    /// has room.
     ///
     /// # Errors
     /// [`vfs::FsError::Locked`] if it is open already; corruption; a newer format; an option out of range.
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Db> {
-        let inner = Arc::new(recover::open(dir.as_ref(), options)?);
+        let inner = Arc::new(recover::open(dir.as_ref(), options, Access::Writing)?);
         let threads = match inner.options.background {
             Background::Threads => maintain::spawn(&inner)?,
             Background::Inline | Background::Manual => Vec::new(),
         };
         Ok(Db { handle: Arc::new(Handle { inner, threads: Mutex::new(threads) }) })
+    }
+
+    /// Opens the database in this directory for reading. Nothing is written or removed, except for the lock file, so
+    /// this works on a file system that is mounted for reading only. There, nothing is locked: no other machine or
+    /// mount may write the directory meanwhile. What the log holds is read into memory, and [`Options::background`] and
+    /// [`Options::create_if_missing`] have no effect.
+    ///
+    /// # Errors
+    /// As [`Db::open`]; [`Error::InvalidArgument`] where there is no database. Changes are refused with
+    /// [`Error::ReadOnly`].
+    pub fn open_read_only(dir: impl AsRef<Path>, options: Options) -> Result<Db> {
+        let inner = Arc::new(recover::open(dir.as_ref(), options, Access::ReadingOnly)?);
+        Ok(Db { handle: Arc::new(Handle { inner, threads: Mutex::default() }) })
     }
 
     fn inner(&self) -> &Arc<Inner> {
@@ -218,12 +237,12 @@ impl Db {
     }
 
     /// Deletes all keys of a range of the default key space, at the cost of one write.
-    pub fn delete_range(&self, range: Range<&[u8]>) -> Result<()> {
+    pub fn delete_range<'a>(&self, range: impl RangeBounds<&'a [u8]>) -> Result<()> {
         self.delete_range_in(KeySpaceId::DEFAULT, range)
     }
 
-    /// Deletes all keys from the range's start (included) to its end (excluded), at the cost of one write.
-    pub fn delete_range_in(&self, space: KeySpaceId, range: Range<&[u8]>) -> Result<()> {
+    /// Deletes all keys of a range, such as `start..end`, `start..` or `..`, at the cost of one write.
+    pub fn delete_range_in<'a>(&self, space: KeySpaceId, range: impl RangeBounds<&'a [u8]>) -> Result<()> {
         self.write_one(|batch| batch.delete_range_in(space, range))
     }
 
@@ -241,24 +260,24 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a key, value or key space that cannot be; [`Error::Stopped`] after an earlier
-    /// failure, [`Error::Suspended`] while the device is full. When the log could not be synced, it is unknown whether the
-    /// batch is there: the next open may find it, and so may reads once writes go on. After any other error of a full device
-    /// it is not there.
+    /// failure, [`Error::Suspended`] while the device is full. When the log could not be synced, it is unknown whether
+    /// the batch is there: the next open may find it, and so may reads once writes resume. After any other error of a
+    /// full device it is not there.
     pub fn write(&self, batch: &WriteBatch) -> Result<()> {
         self.inner().write(batch)
     }
 
-    /// Takes sorted files in, as if all their pairs were written by one batch: without going through log and memtable,
-    /// durable when this returns, and all of it or nothing after a crash. Everything in memory is flushed first, and writers wait
+    /// Ingests sorted files, as if one batch had written all their pairs: without log and memtable, durable when this
+    /// returns, and all of it or nothing after a crash. Everything in memory is flushed first, and writers wait
     /// meanwhile.
     ///
-    /// A file on the database's file system that the policy would not cut is not copied but gets a second name (a hard link):
-    /// whoever changes it afterwards damages the database, and removing it is fine. Others are copied, while writers wait, and may
-    /// be changed. [`Stats::ingest_bytes`] tells how much was copied.
+    /// A file on the database's file system that the policy would not cut is not copied but gets a second name (a hard
+    /// link): changing it afterwards damages the database, and removing it is fine. Others are copied, while writers
+    /// wait, and may be changed. [`Stats::ingest_bytes`] counts the copied bytes.
     ///
     /// # Errors
-    /// Invalid argument, if a file is a table of a database, or the keys of two files overlap; corruption; a newer format. Then
-    /// nothing was taken.
+    /// Invalid argument, if a file is a table of a database, or the keys of two files overlap; corruption; a newer
+    /// format. Then nothing was taken.
     pub fn ingest(&self, space: KeySpaceId, paths: &[impl AsRef<Path>]) -> Result<()> {
         let paths: Vec<PathBuf> = paths.iter().map(|path| path.as_ref().to_owned()).collect();
         self.inner().ingest(space, &paths)
@@ -282,8 +301,8 @@ impl Db {
         state.get(space.0, &self.inner().key_order.stored(key), seqno)
     }
 
-    /// Whether a key may have a value. False only if it has none. Looks at memtables and filters in memory: true for a key
-    /// that only tables with partitioned filters, or none, could tell of.
+    /// Whether a key may have a value. False only if it has none. Reads memtables and filters in memory only: true for
+    /// a key that may be in tables with partitioned filters, or without filters.
     pub fn may_have(&self, space: KeySpaceId, key: &[u8]) -> bool {
         let (state, seqno) = self.inner().now();
         state.may_have(space.0, &self.inner().key_order.stored(key), seqno)
@@ -317,6 +336,11 @@ impl Db {
         ReadView { db: self.clone(), seqno }
     }
 
+    /// Begins an optimistic transaction: reads as of now, writes at its commit, which fails if a key has changed since.
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(self.view())
+    }
+
     // ---- Maintenance.
 
     /// Writes everything in memory to tables; durable when this returns.
@@ -327,8 +351,8 @@ impl Db {
         Ok(())
     }
 
-    /// Does one merge that the policy asks for; `false` if it asks for none beside those that others do just now. Waits while as
-    /// many run as may ([`Options::merges_max`]).
+    /// Does one merge that the policy asks for; `false` if it asks for none besides those that run now. Waits while
+    /// [`Options::merges_max`] merges run.
     pub fn compact_step(&self) -> Result<bool> {
         self.inner().compact_once()
     }
@@ -341,7 +365,7 @@ impl Db {
     /// Gives back the space of everything that is deleted, key by key or by range, now: flushes tombstones in memory,
     /// settles, and merges tombstones until they are gone, except what a read view needs. With
     /// [`Policy::LdcRanged`](crate::Policy::LdcRanged) and [`Policy::Leveled`](crate::Policy::Leveled); other policies
-    /// only settle. A database with threads does this by itself when it is idle ([`Options::reclaim_when_idle`]).
+    /// only settle. A database with threads does this when it is idle ([`Options::reclaim_when_idle`]).
     pub fn reclaim(&self) -> Result<()> {
         while self.inner().reclaim_once()? || self.inner().merging.await_one() {}
         Ok(())
@@ -352,12 +376,13 @@ impl Db {
         self.inner().reclaim_once()
     }
 
-    /// Merges everything there is of a range of keys, whatever the policy says, so that what was overwritten or deleted, and what the
-    /// compaction filter does not keep, is gone from the disk: for keys whose time is over in tables that nothing else would be
-    /// merged with. What read views see stays. Does not flush.
+    /// Merges everything there is of a range of keys, whatever the policy says, so that what was overwritten or
+    /// deleted, and what the compaction filter does not keep, is gone from the disk: for keys whose time is over in
+    /// tables that nothing else would be merged with. What read views see stays. Does not flush.
     ///
-    /// It works stretch by stretch and needs room for old and new of one at a time; where tables of different runs overlap each
-    /// other all along, as with policies other than [`Policy::LdcRanged`](crate::Policy::LdcRanged), a stretch may be everything.
+    /// It works stretch by stretch and needs room for old and new of one at a time; where tables of different runs
+    /// overlap each other all along, as with policies other than [`Policy::LdcRanged`](crate::Policy::LdcRanged), a
+    /// stretch may be everything.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for keys that are kept by their hashes.
@@ -367,8 +392,8 @@ impl Db {
 
     /// Makes a second database in `dir`, which must be empty or missing and on the same file system: it has everything
     /// written before the call, perhaps some of what is written meanwhile, and shares the tables with this one by hard
-    /// links. It takes little time and, at first, no space; the two do not know of each other. So it is a backup of a live
-    /// database: of what is written meanwhile it has a beginning, with whole batches.
+    /// links. It takes little time and, at first, no space; the two do not know of each other. So it is a backup of a
+    /// live database: of what is written meanwhile it has a beginning, with whole batches.
     ///
     /// # Errors
     /// Invalid argument, if the directory is not empty. After any error it holds no database.
@@ -377,7 +402,7 @@ impl Db {
     }
 
     /// The position of the external log up to which the last open found everything, in tables or a log of its own, and
-    /// behind which it must be replayed; 0 at the beginning. See [`WriteBatch::set_lsn`].
+    /// from which the log must be replayed; 0 at the beginning. See [`WriteBatch::set_lsn`].
     pub fn recovered_lsn(&self) -> u64 {
         self.inner().recovered_lsn
     }
@@ -499,7 +524,7 @@ impl State {
         Ok(None)
     }
 
-    /// Whether [`get`](Self::get) may find a value, as far as memory tells.
+    /// Whether [`get`](Self::get) may find a value, judged by what is in memory.
     fn may_have(&self, space: u32, key: &[u8], view: Seqno) -> bool {
         for memtable in self.memtables() {
             let cover = memtable.covering(space, key, view);
@@ -513,6 +538,18 @@ impl State {
         let Some(tree) = self.version.tree(space) else { return false };
         let probe = Probe::new(key::hash(key));
         tree.guide().candidates(key).iter().any(|table| table.may_know(&probe))
+    }
+
+    /// A key that none of the key space is above; `None` if it has no keys.
+    fn largest(&self, space: u32) -> Option<Vec<u8>> {
+        let of_memtables = self.memtables().filter_map(|memtable| {
+            let mut cursor = MemtableCursor::new(memtable.clone(), space);
+            cursor.seek_to_last();
+            cursor.valid().then(|| cursor.key().to_vec())
+        });
+        let runs = self.version.tree(space).into_iter().flat_map(|tree| tree.runs());
+        let of_runs = runs.filter_map(|(_, run)| run.tables.last().map(|table| table.info.largest.clone()));
+        of_memtables.chain(of_runs).max()
     }
 
     fn iter(&self, space: u32, view: Seqno, options: IterOptions, inner: &Inner) -> Iter {
@@ -599,6 +636,7 @@ impl Inner {
             ingest_bytes: load(&counters.ingest_bytes),
             compaction_bytes_read: load(&counters.compaction_bytes_read),
             compaction_bytes_written: load(&counters.compaction_bytes_written),
+            manifest_bytes: load(&counters.manifest_bytes),
             compactions: load(&counters.compactions),
             compaction_parts: load(&counters.compaction_parts),
             dropped: load(&counters.dropped),
@@ -615,6 +653,7 @@ impl Inner {
             oldest_view: self.held_views().first().copied(),
             filter_bytes: tables().map(|(_, _, table)| table.filter_bytes()).sum(),
             index_bytes: tables().map(|(_, _, table)| table.index_bytes()).sum(),
+            sketch_bytes: tables().map(|(_, _, table)| table.sketch_bytes()).sum(),
             levels: levels.collect(),
             cache_hits,
             cache_misses,

@@ -6,13 +6,14 @@
 //! ```
 //!
 //! V1. Tables of one run do not overlap; all versions of a key that a run has are in one table.
-//! V2. For any key, what a run holds is newer than what the runs behind it hold: runs of a level in descending order of
-//!     their ids, then the next level. A compaction takes a stretch of this order and leaves nothing between.
+//! V2. For any key, what a run holds is newer than what later runs hold: runs of a level in descending order of their
+//!     ids, then the next level. A compaction takes a stretch of this order and leaves nothing between.
 //! V3. A version never changes. A table's file lives as long as a version that names it.
 
 pub(crate) mod edit;
 mod guide;
 pub(crate) mod manifest;
+mod memo;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -22,6 +23,7 @@ use crate::key::Seqno;
 use crate::sstable::{Table, TableInfo};
 pub(crate) use edit::{TablePlace, VersionEdit};
 use guide::Guide;
+use memo::Memo;
 
 /// Deleted ranges of a table from which a search is faster than looking at each.
 const COVERED_FROM: usize = 8;
@@ -48,6 +50,7 @@ impl Run {
     }
 
     /// The only table that may have the key.
+    #[cfg(test)]
     pub fn table_for(&self, key: &[u8]) -> Option<&Arc<Table>> {
         self.tables.get(self.position(key)).filter(|table| *table.info.smallest <= *key)
     }
@@ -71,6 +74,7 @@ pub(crate) struct Tree {
     pub levels: Vec<Vec<Arc<Run>>>,
     /// Made when first needed.
     guide: OnceLock<Arc<Guide>>,
+    memo: Memo,
 }
 
 impl Tree {
@@ -95,6 +99,11 @@ impl Tree {
     /// The way to the tables that may have a key.
     pub fn guide(&self) -> &Guide {
         self.guide.get_or_init(|| Arc::new(Guide::new(self)))
+    }
+
+    /// What the policy keeps of this key space between its choices: one memo for all versions of the tree.
+    pub fn memo(&self) -> &Memo {
+        &self.memo
     }
 
     /// The newest deleted range over the key at or before `view`; 0 for none. `table` is one that may have the key.

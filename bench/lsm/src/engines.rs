@@ -1,4 +1,4 @@
-//! The engines, behind the few calls that the workload makes. All are set alike: no compression, filters of 16 bits a
+//! The engines, with the few calls that the workload makes. All are set alike: no compression, filters of 16 bits a
 //! key, a block cache of 64 MiB, a log that is not synced, everything else as the engine has it by default.
 
 #[cfg(any(feature = "leveldb", feature = "rocksdb"))]
@@ -87,10 +87,10 @@ pub trait Engine: Send + Sync {
     /// Reads up to `count` pairs in order, from the first key that is not below `from`; how many there were.
     fn scan(&self, from: &[u8], count: usize) -> Result<usize, Failure>;
 
-    /// Flushes where the engine has a call for it; merges may go on behind.
+    /// Flushes where the engine has a call for it; merges may continue in the background.
     fn flush(&self) -> Result<(), Failure>;
 
-    /// What the engine tells of its tables since this open; `None` if it keeps no such count.
+    /// What the engine reports of its tables since this open; `None` if it keeps no such count.
     fn table_bytes(&self) -> Result<Option<TableBytes>, Failure>;
 }
 

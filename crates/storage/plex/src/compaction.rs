@@ -9,6 +9,7 @@
 //! C1. A table that stays and overlaps an input is newer than the output if it is newer than the input, and older if it
 //!     is older ([`check`]).
 //! C2. A policy is a pure function of the tree and of how often its tables were scanned, so it has nothing to recover.
+//!     What it keeps between choices ([`Tree::memo`]) only saves work.
 //! C3. Each task drops a version, a run, or moves tables to an older place, so that picking comes to an end.
 
 mod estimate;
@@ -16,19 +17,20 @@ mod execute;
 mod ldc;
 mod ldc_ranged;
 mod leveled;
+mod ranges;
 mod split;
 mod stretches;
 mod tiered;
 mod trie;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::key::Seqno;
 use crate::key_order::KeyOrder;
 use crate::sketch::Sketch;
 use crate::sstable::{Table, TableInfo};
-use crate::version::{Run, Tree, Version};
+use crate::version::{Run, Tree};
 pub(crate) use execute::{Outcome, OutputSettings, Visibility, flush, rebuild, renumber};
 pub(crate) use stretches::Merge;
 
@@ -48,8 +50,8 @@ pub enum Policy {
         /// Runs at which a level is full.
         runs_per_level: usize,
     },
-    /// [`Policy::Tiered`], and a level whose keys have too many copies is merged before it is full: *level deduplication
-    /// compaction* of the PlexDB paper, its Algorithms 1 and 2.
+    /// [`Policy::Tiered`], and a level whose keys have too many copies is merged before it is full: *level
+    /// deduplication compaction* of the PlexDB paper, its Algorithms 1 and 2.
     Ldc {
         /// Runs at which a level is full.
         runs_per_level: usize,
@@ -60,15 +62,15 @@ pub enum Policy {
     /// byte written is merged into the last, sorted run. Space comes back range by range, so its peak stays near the
     /// target.
     LdcRanged {
-        /// Bytes of all tables per byte of live keys and values (of what they take, where they are compressed), above 1:
-        /// the dial between writing (low) and space.
+        /// Bytes of all tables per byte of live keys and values (of what they take, where they are compressed), above
+        /// 1: the dial between writing (low) and space.
         space_amp_target: f64,
         /// Runs over one range at which the newer ones are merged, whatever their garbage.
         runs_max: usize,
     },
-    /// LSM-trie's: keys are kept by their hashes, each level is shared out among eight times as many nodes as the one before,
-    /// and a full node is merged into its children. Least writing at any size, most space, and no order: iterators and deleted
-    /// ranges are refused. A database is made for this policy or for the others, and stays so.
+    /// LSM-trie's: keys are kept by their hashes, each level is shared out among eight times as many nodes as the one
+    /// before, and a full node is merged into its children. Least writing at any size, most space, and no order:
+    /// iterators and deleted ranges are refused. A database is made for this policy or for the others, and stays so.
     Trie {
         /// Runs at which a node is full.
         runs_per_node: usize,
@@ -157,8 +159,8 @@ impl Default for Policy {
 
 /// Says which keys may go when tables are written, such as those whose time has come.
 ///
-/// A key that is not kept reads as deleted from then on. When that happens is not defined: a table that nothing is merged
-/// with is not looked at before [`Db::compact_range`](crate::Db::compact_range) comes to it. A version that a
+/// A key that is not kept reads as deleted from then on. When that happens is not defined: a table that nothing is
+/// merged with is not looked at before [`Db::compact_range`](crate::Db::compact_range) comes to it. A version that a
 /// [`ReadView`](crate::ReadView) may see is not asked for while the view lives.
 ///
 /// Values with a time to live hold the moment of their end, which readers look at and the filter, too:
@@ -200,7 +202,8 @@ impl Default for Policy {
 /// # Ok::<(), plex::Error>(())
 /// ```
 pub trait CompactionFilter: Send + Sync + std::fmt::Debug {
-    /// Whether the key stays with this value. Called by whoever flushes and compacts; must not call the database.
+    /// Whether the key stays with this value. The flushing or compacting thread calls it; it must not call the
+    /// database.
     fn keeps(&self, space: crate::KeySpaceId, key: &[u8], value: &[u8]) -> bool;
 }
 
@@ -214,15 +217,15 @@ pub(crate) struct FlushShape {
 }
 
 impl FlushShape {
-    /// Whether a file from outside may be a table as it is: no border lies within, and it is not longer than two tables where the
-    /// policy has a length for them.
+    /// Whether a file from outside may be a table as it is: no border lies within, and it is not longer than two tables
+    /// where the policy has a length for them.
     pub fn keeps_whole(&self, info: &TableInfo) -> bool {
         let is_cut = self.cuts.iter().any(|cut| *cut > info.smallest && !info.ends_before(cut));
         !is_cut && self.table_bytes.is_none_or(|table_bytes| info.bytes <= 2 * table_bytes)
     }
 }
 
-/// The trait behind [`Policy`].
+/// The trait of every [`Policy`].
 pub(crate) trait Choose: Send + Sync + std::fmt::Debug {
     /// The most urgent merge; `None` if all is well. It overlaps none of those under way.
     fn pick(&self, tree: &Tree, now: &Now<'_>) -> Option<Task>;
@@ -245,15 +248,15 @@ pub(crate) trait Choose: Send + Sync + std::fmt::Debug {
 /// What a choice depends on, apart from the tree.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Now<'a> {
-    /// Numbers of the tables that merges under way read and write.
-    pub others: Option<&'a BTreeSet<u64>>,
+    /// The tables that merges under way read and write: their numbers and first keys.
+    pub others: Option<&'a BTreeMap<u64, Vec<u8>>>,
     /// Sequence numbers of the read views, ascending.
     pub views: &'a [Seqno],
 }
 
 impl Now<'_> {
     pub fn is_busy(&self, table: &Table) -> bool {
-        self.others.is_some_and(|others| others.contains(&table.number))
+        self.others.is_some_and(|others| others.contains_key(&table.number))
     }
 
     /// Whether any table of the tree is in a merge.
@@ -267,10 +270,9 @@ impl Now<'_> {
     }
 }
 
-/// The largest lag of a version's trees.
-pub(crate) fn lag(chooser: &dyn Choose, version: &Version, views: &[Seqno]) -> f64 {
-    let now = Now { others: None, views };
-    version.trees.values().map(|tree| chooser.lag(tree, &now)).fold(0.0, f64::max)
+/// How far merges of a tree lag, whatever merges are under way.
+pub(crate) fn lag(chooser: &dyn Choose, tree: &Tree, views: &[Seqno]) -> f64 {
+    chooser.lag(tree, &Now { others: None, views })
 }
 
 /// A lag that is 0 up to `slow` and 1 at `stop`.
@@ -292,10 +294,11 @@ pub(crate) struct Task {
     pub stretch_bytes: Option<u64>,
     /// Keys before which the output is cut, ascending.
     pub cuts: Vec<Vec<u8>>,
-    /// Whether tables that nothing is merged with are written anew if there is a [`CompactionFilter`], so that it sees them.
+    /// Whether tables that nothing is merged with are written anew if there is a [`CompactionFilter`], so that it sees
+    /// them.
     pub asks_filter: bool,
-    /// Whether tables that do not overlap are written as one. Otherwise those that nothing is merged with stay as they
-    /// are.
+    /// Whether tables that do not overlap are written as one. Otherwise tables that are merged with no other stay as
+    /// they are.
     pub joins: bool,
     /// Why, in a word, for statistics and messages.
     pub reason: &'static str,

@@ -64,8 +64,8 @@ impl Source {
         of_source!(self, cursor => cursor.value())
     }
 
-    /// Whether key and number are not those of an entry but come before the next one's, which was not looked at yet. It has
-    /// neither kind nor value, and [`arrive`](Self::arrive) is what comes next.
+    /// Whether key and number are not those of an entry but come before the next one's, which was not looked at yet. It
+    /// has neither kind nor value, and [`arrive`](Self::arrive) is what comes next.
     pub fn is_ahead(&self) -> bool {
         matches!(self, Self::Run(cursor) if cursor.is_ahead)
     }
@@ -95,8 +95,8 @@ impl Source {
         Ok(())
     }
 
-    /// The first part of a seek to the first entry at or behind this place. It ends before the block cache is looked into, which
-    /// is not likely to be in a cache of the processor.
+    /// The first part of a seek to the first entry at or after this place. It ends before a look into the block cache,
+    /// which is not likely to be in a cache of the processor.
     pub fn aim(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         match self {
             Self::Memtable(_) => Ok(()),
@@ -171,8 +171,8 @@ impl Source {
     }
 }
 
-/// A position in a run: the tables one after the other. Forwards, a table is not looked into before its first key is what
-/// comes next: most runs of a tree have nothing where a short scan is.
+/// A position in a run: the tables one after the other. Forwards, a table is not looked into before its first key is
+/// what comes next: most runs of a tree have nothing where a short scan is.
 pub(crate) struct RunCursor {
     run: Arc<Run>,
     fill: Fill,
@@ -307,7 +307,7 @@ impl RunCursor {
         Ok(())
     }
 
-    /// Ahead of the table at `at`, or of the first behind it that is not skipped; nowhere if there is none.
+    /// Ahead of the table at `at`, or of the first after it that is not skipped; nowhere if there is none.
     fn ahead_of(&mut self, mut at: usize) {
         if let Some(within) = &self.within {
             at += self.run.tables[at..].iter().take_while(|table| within.skips(table)).count();

@@ -1,11 +1,11 @@
 //! The write-ahead log: what the memtables hold, on disk, one file a memtable.
 //!
 //! W1. Records of all files together, in the order of file numbers, are one history; recovery yields a prefix of it.
-//! W2. A sync covers all earlier files first. Behind a sync, the next write is led by a *mark* that says how far this file
-//!     was synced; so damage before a mark is corruption, and damage behind all marks is a torn tail, which is cut
+//! W2. A sync covers all earlier files first. After a sync, the next write begins with a *mark* that says how far this
+//!     file was synced; so damage before a mark is corruption, and damage after all marks is a torn tail, which is cut
 //!     together with everything later.
-//! W3. After a failed sync nothing more is appended, nor after a failed write, unless there was no room: the next record then
-//!     takes the place of the one that had none.
+//! W3. After a failed sync nothing more is appended, nor after a failed write, unless there was no room: the next
+//!     record then takes the place of the one that had none.
 //! W4. A file names the place where the history before it ends: what an open found beyond that place and gave up stays
 //!     given up. Of several files that name one place, the last counts.
 //!
@@ -28,13 +28,14 @@ pub(crate) use frame::{FileType, FrameWriter, Frames, Header, record_len};
 /// The kind of file this is.
 const WAL: FileType = FileType { magic: *b"plexwal\n", version: 1 };
 
-/// First byte of a mark; behind it stands the synced length, 8 bytes.
+/// First byte of a mark; the synced length follows it, 8 bytes.
 const MARK: u8 = 0;
 
 /// Length of a mark, in bytes.
 const MARK_LEN: usize = 9;
 
-/// Changes of a log file that are handed over at once, at most but for the last record's. Each takes 56 bytes meanwhile.
+/// Changes of a log file that are handed over at once, at most but for the last record's. Each takes 56 bytes
+/// meanwhile.
 const PORTION_CHANGES: usize = 1 << 16;
 
 /// The log that is written to.
@@ -116,7 +117,7 @@ impl WalWriter {
         }
     }
 
-    /// This log, for the file that goes on from it.
+    /// This log, for the file that continues it.
     pub fn before(&self) -> Before {
         let mut unsynced = self.unsynced.clone();
         if self.synced < self.frames.end() {
@@ -131,8 +132,8 @@ impl WalWriter {
     }
 }
 
-/// The log that a new file goes on from; the default is none.
-#[derive(Default)]
+/// The log that a new file continues; the default is none.
+#[derive(Clone, Default)]
 pub(crate) struct Before {
     /// The last file's number, and where in it the history ends.
     pub end: (u64, u64),
@@ -169,7 +170,7 @@ impl SyncPlan {
 /// A log file to be read.
 pub(crate) struct WalFile {
     pub number: u64,
-    /// `None` if only the file itself can tell.
+    /// `None` if it must be read from the file itself.
     pub identity: Option<u64>,
     pub path: PathBuf,
 }
@@ -189,8 +190,8 @@ impl WalFile {
     }
 }
 
-/// Hands every sound record of a file to `see`, with its offset: a batch with its first sequence number, or `None` for a
-/// mark. Where the sound part ends.
+/// Hands every sound record of a file to `see`, with its offset: a batch with its first sequence number, or `None` for
+/// a mark. Where the sound part ends.
 pub(crate) fn read_file(
     fs: &dyn FileSystem,
     path: &Path,
@@ -222,7 +223,7 @@ pub(crate) struct Portion<'a> {
 }
 
 impl<'a> Portion<'a> {
-    /// Adds the changes of a record, all or none, and gives the number behind the last one's.
+    /// Adds the changes of a record, all or none, and returns the number after the last one's.
     ///
     /// # Errors
     /// What is wrong with the record.
@@ -262,9 +263,9 @@ impl<'a> Portion<'a> {
     }
 }
 
-/// Reads the log files (in ascending order of numbers) and hands all changes to `apply`, in portions, each with its file's
-/// number; after an error it has had what came before. The files that are one history, each with the offset where it ends; what
-/// follows the last of them was never synced and is given up.
+/// Reads the log files (in ascending order of numbers) and hands all changes to `apply`, in portions, each with its
+/// file's number; after an error it has had what came before. The files that are one history, each with the offset
+/// where it ends; what follows the last of them was never synced and is given up.
 ///
 /// # Errors
 /// Corruption where the log was synced (W2), and of whole records, as with a key space that is not `is_known`.
@@ -303,7 +304,7 @@ pub(crate) fn replay(
         next = None;
         if frames.header.is_some() {
             parts.push(end);
-            // W4: this holds behind damage, too, if an earlier open cut the file here.
+            // W4: this holds after damage, too, if an earlier open cut the file here.
             for (at, file) in files.iter().enumerate().skip(index + 1) {
                 if file.previous(fs)? == Some(end) {
                     next = Some(at);
