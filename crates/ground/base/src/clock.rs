@@ -1,4 +1,4 @@
-//! Time, behind a trait: wall time in milliseconds for expirations, monotonic nanoseconds for durations.
+//! Time, as a trait: wall time in milliseconds for expirations, monotonic nanoseconds for durations.
 //!
 //! C1. `monotonic_ns` never goes back; timers and latencies use it alone.
 //! C2. `now_ms` is what expirations compare with. [`SystemClock`] derives it from the monotonic clock plus an offset,

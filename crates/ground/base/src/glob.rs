@@ -18,7 +18,7 @@ pub fn matches_ignore_case(pattern: &[u8], text: &[u8]) -> bool {
 #[inline]
 fn matches_with(pattern: &[u8], text: &[u8], fold: impl Fn(u8) -> u8) -> bool {
     let (mut p, mut t) = (0, 0);
-    // Where to go on when a literal fails: the pattern after the last star, and the text position it was tried at.
+    // Where to retry when a literal fails: the pattern after the last star, and the text position it was tried at.
     let mut star: Option<(usize, usize)> = None;
     loop {
         if p < pattern.len() && pattern[p] == b'*' {

@@ -1,4 +1,4 @@
-//! Randomness behind a trait: the machine's entropy in production, a seed in tests and simulation.
+//! Randomness, as a trait: the machine's entropy in production, a seed in tests and simulation.
 
 /// Where seeds come from.
 pub trait Entropy: Send + Sync {
@@ -19,7 +19,7 @@ pub struct OsEntropy;
 
 impl Entropy for OsEntropy {
     /// # Panics
-    /// When the operating system has no entropy to give: nothing that needs a secret may go on then.
+    /// When the operating system has no entropy to give: nothing that needs a secret may continue then.
     fn fill(&self, bytes: &mut [u8]) {
         getrandom::fill(bytes).expect("the operating system's random number generator answers");
     }

@@ -37,9 +37,9 @@ pub struct Given {
 impl CommandLine {
     /// Reads the arguments that follow the program and its subcommand.
     ///
-    /// An argument with two dashes begins an option, unless the option before it still lacks its first value: so a value
-    /// may begin with dashes (`--requirepass --x`). `--save` alone stands for `--save ""`. A name and its values may
-    /// share one argument (`"--port 0"`).
+    /// An argument with two dashes begins an option, unless the option before it still lacks its first value: so a
+    /// value may begin with dashes (`--requirepass --x`). `--save` alone stands for `--save ""`. A name and its values
+    /// may share one argument (`"--port 0"`).
     ///
     /// # Errors
     /// An argument after the file that belongs to no option, or quotes that do not close inside an argument.

@@ -1,4 +1,4 @@
-//! Settings in force beside those that a file asks for.
+//! Settings whose value in force differs from the one that a file asks for.
 
 use crate::directive::Kind;
 use crate::syntax::printable;

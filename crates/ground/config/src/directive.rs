@@ -24,13 +24,15 @@ pub struct Directive {
     pub sensitive: bool,
     /// When its value may change.
     pub changes: Changes,
+    /// Whether its value names a file: CONFIG SET of the same name reads the file again.
+    pub names_file: bool,
 }
 
 /// What becomes of a directive.
 pub enum Kind {
     /// It sets a field of [`crate::Settings`].
     Supported(Setting),
-    /// It has no effect here, and the server does well without: the start warns with the reason and goes on.
+    /// It has no effect here, and the server does well without: the start warns with the reason and continues.
     NotNeeded {
         /// Why, in words that follow "not needed here: ".
         reason: &'static str,
@@ -41,6 +43,8 @@ pub enum Kind {
     Refused(Refusal),
     /// `include`: read other files in its place.
     Include,
+    /// `user`: a user with its rules. Each line adds one.
+    User,
 }
 
 /// When a value may change.
@@ -91,7 +95,7 @@ impl Refusal {
 
 impl Directive {
     const fn of(name: &'static str, kind: Kind) -> Self {
-        Self { name, aliases: &[], kind, sensitive: false, changes: Changes::AtRunTime }
+        Self { name, aliases: &[], kind, sensitive: false, changes: Changes::AtRunTime, names_file: false }
     }
 
     /// A row that sets a field.
@@ -130,6 +134,11 @@ impl Directive {
         Self::of("include", Kind::Include)
     }
 
+    /// The row of `user`.
+    pub(crate) const fn user() -> Self {
+        Self::of("user", Kind::User)
+    }
+
     pub(crate) const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
         self
@@ -137,6 +146,11 @@ impl Directive {
 
     pub(crate) const fn sensitive(mut self) -> Self {
         self.sensitive = true;
+        self
+    }
+
+    pub(crate) const fn names_file(mut self) -> Self {
+        self.names_file = true;
         self
     }
 
@@ -176,7 +190,7 @@ impl Directive {
         match &self.kind {
             Kind::Supported(_) | Kind::NotNeeded { .. } => true,
             Kind::Refused(refusal) => refusal.answer.is_some(),
-            Kind::Include => false,
+            Kind::Include | Kind::User => false,
         }
     }
 }

@@ -84,8 +84,8 @@ fn facts(row: &Directive, setting: &Setting) -> String {
 
 fn push_refused(text: &mut String) {
     text.push_str(
-        "\n## Refused\n\nTo ignore these would break what they promise, so the start ends with the reason. The values in \
-         the second column ask for nothing and are accepted.\n\n| Directive | Accepted | Reason |\n|---|---|---|\n",
+        "\n## Refused\n\nTo ignore these would break what they promise, so the start ends with the reason. The values in the \
+         second column\nask for nothing and are accepted.\n\n| Directive | Accepted | Reason |\n|---|---|---|\n",
     );
     for row in directives() {
         let Kind::Refused(refusal) = &row.kind else { continue };
@@ -101,10 +101,9 @@ fn push_refused(text: &mut String) {
 
 fn push_not_needed(text: &mut String) {
     text.push_str(
-        "\n## Not needed here\n\nThese are accepted in a file and on the command line, so that files of Redis and Valkey can \
-         be used as they are. They have no effect; the start warns once for each reason. CONFIG SET checks and accepts a value \
-         as Valkey does, and the log says that it is without effect. CONFIG GET answers the value, and CONFIG REWRITE \
-         keeps it.\n\n| Reason | Directives |\n|---|---|\n",
+        "\n## Not needed here\n\nThese are accepted in a file and on the command line, so that files of Redis and Valkey can be \
+         used as they are.\nThey have no effect; the start warns once for each reason. CONFIG SET checks and accepts a value as \
+         Valkey does, and the\nlog says that it is without effect. CONFIG GET answers the value, and CONFIG REWRITE keeps it.\n\n| Reason | Directives |\n|---|---|\n",
     );
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for row in directives() {

@@ -112,6 +112,9 @@ pub enum ValueError {
     /// A letter that is no class of events.
     #[error("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")]
     NotEvents,
+    /// Neither `no one` nor a host and a port.
+    #[error("replicaof takes a host and a port from 1 to 65535, or no one")]
+    Primary,
     /// A score of the OOM killer that is no number, or too far from 0.
     #[error("Invalid oom-score-adj-values, elements must be between -2000 and 2000.")]
     OomScore,
@@ -127,6 +130,9 @@ pub enum ValueError {
     /// A name of a host that is too long.
     #[error("Hostnames must be less than 256 characters")]
     HostnameTooLong,
+    /// Bytes that are no text.
+    #[error("argument must be UTF-8 text")]
+    NotText,
     /// A percentile that is not a number.
     #[error("Invalid latency-tracking-info-percentiles parameters")]
     NotPercentile,
@@ -148,15 +154,6 @@ impl ValueError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuleError {
-    /// Reachable by others, and open to everybody.
-    #[error(
-        "bind {address} lets other hosts connect without a password: set requirepass, bind loopback addresses only, or \
-         allow it with protected-mode no"
-    )]
-    Exposed {
-        /// The first address beyond loopback.
-        address: String,
-    },
     /// Memcached clients would use a database that is not there.
     #[error("memcached-database is {number}, and databases is {count}: give a number below that, or more databases")]
     NoSuchDatabase {
@@ -165,6 +162,15 @@ pub enum RuleError {
         /// How many there are.
         count: u32,
     },
+    /// The servers of ZooKeeper are not a list of them.
+    #[error("arcus-zookeeper is {list:?}: give a list such as 10.0.0.1:2181,10.0.0.2:2181")]
+    ZookeeperServers {
+        /// The value.
+        list: String,
+    },
+    /// Clients of ARCUS would find a server that does not listen for them.
+    #[error("arcus-zookeeper needs memcached-port: the clients that find this server by ZooKeeper use it")]
+    ZookeeperWithoutPort,
     /// A database with an engine that is not there.
     #[error("database {number} has engine disk, and databases is {count}: give a number below that, or more databases")]
     NoSuchDiskDatabase {
@@ -172,6 +178,24 @@ pub enum RuleError {
         number: u32,
         /// How many there are.
         count: u32,
+    },
+    /// A tier, and a database on disk.
+    #[error(
+        "tier-dir is set and database {number} has engine disk: one server cannot have both yet. Leave out one of them, or run \
+         two servers"
+    )]
+    TierWithDisk {
+        /// The database.
+        number: u32,
+    },
+    /// A replica, and a database on disk.
+    #[error(
+        "replicaof is set and database {number} has engine disk: a replica cannot have databases on disk yet. Set \
+         database {number} engine memory, or replicaof no one"
+    )]
+    ReplicaWithDisk {
+        /// The database.
+        number: u32,
     },
     /// A database on disk, and no log.
     #[error(
@@ -230,6 +254,9 @@ pub enum Problem {
         /// The included file.
         path: PathBuf,
     },
+    /// A second line for one user.
+    #[error("this user has a line already; a user can only be defined once")]
+    DuplicateUser,
     /// Includes within includes, too many files or too many bytes.
     #[error("too much is included: at most {0}")]
     IncludeLimit(&'static str),
@@ -296,6 +323,11 @@ pub enum Warning {
         /// The reason.
         reason: &'static str,
     },
+    /// Without a password, clients of other hosts are refused.
+    Protected {
+        /// The first address beyond loopback.
+        address: String,
+    },
     /// Reachable by others, open to everybody, and allowed to be.
     Exposed {
         /// The first address beyond loopback.
@@ -317,6 +349,11 @@ impl fmt::Display for Warning {
                 }
                 write!(f, ": {reason}")
             }
+            Self::Protected { address } => write!(
+                f,
+                "bind has {address} and no password is set: clients of other hosts are refused; set requirepass, or \
+                 protected-mode no to serve them without a password"
+            ),
             Self::Exposed { address } => write!(
                 f,
                 "protected-mode is off, no password is set and bind has {address}: everybody who reaches this host can \

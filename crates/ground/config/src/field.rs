@@ -2,15 +2,15 @@
 
 use crate::syntax::{format_percentile, format_size, parse_integer, parse_size, quote, split_words};
 use crate::{
-    Address, Databases, EndFlags, Engine, MemoryShare, OutputLimit, OutputLimits, SavePoint, SavePoints, Secret,
-    Setting, Settings, ValueError,
+    Address, Databases, EndFlags, Engine, MemoryShare, OutputLimit, OutputLimits, PrimaryAddress, SavePoint,
+    SavePoints, Secret, Setting, Settings, ValueError,
 };
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A field and its type. The functions reach into [`Settings`]; the macros beside this type write them from the field's
-/// name, so that a row of the table names its field and nothing else.
+/// A field and its type. The functions reach into [`Settings`]; the macros next to this type write them from the
+/// field's name, so that a row of the table names its field and nothing else.
 pub(crate) enum Field {
     /// `yes` or `no`.
     Flag { get: fn(&Settings) -> bool, set: fn(&mut Settings, bool) },
@@ -36,6 +36,10 @@ pub(crate) enum Field {
     Databases { get: fn(&Settings) -> Databases, set: fn(&mut Settings, Databases) },
     /// Pairs of seconds and changes.
     SavePoints { get: fn(&Settings) -> &SavePoints, set: fn(&mut Settings, SavePoints) },
+    /// The words of `replicaof`.
+    Primary { get: fn(&Settings) -> Option<&PrimaryAddress>, set: fn(&mut Settings, Option<PrimaryAddress>) },
+    /// Any text.
+    Text { get: fn(&Settings) -> &str, set: fn(&mut Settings, String) },
     /// Letters of classes of events.
     Events { get: fn(&Settings) -> &str, set: fn(&mut Settings, String) },
     /// Words of SHUTDOWN, or `default`.
@@ -92,6 +96,13 @@ macro_rules! choice {
     };
 }
 
+/// The text in the field.
+macro_rules! text {
+    ($field:ident) => {
+        $crate::field::Field::Text { get: |s| &s.$field, set: |s, text| s.$field = text }
+    };
+}
+
 /// The optional path in the field.
 macro_rules! optional_path {
     ($field:ident) => {
@@ -102,7 +113,7 @@ macro_rules! optional_path {
     };
 }
 
-pub(crate) use {choice, flag, integer, optional_path, size};
+pub(crate) use {choice, flag, integer, optional_path, size, text};
 
 /// As many addresses as Redis takes.
 const BIND_ADDRESSES_MAX: usize = 16;
@@ -113,6 +124,8 @@ const SAVE_POINTS_MAX: usize = 64;
 /// The letters of `notify-keyspace-events`, in the order CONFIG GET shows them, and those that `A` stands for.
 const EVENT_CLASSES: &str = "g$lshzxetdnKEm";
 const EVENT_CLASSES_OF_ALL: &str = "g$lshzxetd";
+/// The value of `replicaof` for a server without a primary.
+const NO_PRIMARY: [&str; 2] = ["no", "one"];
 const SIGNED_MAX: u64 = i64::MAX as u64;
 
 impl Field {
@@ -123,6 +136,7 @@ impl Field {
             Self::Addresses { .. }
                 | Self::OutputLimits { .. }
                 | Self::Databases { .. }
+                | Self::Primary { .. }
                 | Self::SavePoints { .. }
                 | Self::Percentiles { .. }
                 | Self::Ending { .. }
@@ -144,6 +158,7 @@ impl Field {
             Self::OutputLimits { get, set } => set(settings, parse_output_limits(get(settings), &words)?),
             Self::Databases { get, set } => set(settings, parse_databases(get(settings), &words)?),
             Self::SavePoints { get, set } => set(settings, parse_save_points(get(settings), &words)?),
+            Self::Primary { set, .. } => set(settings, parse_primary(&words)?),
             Self::Percentiles { set, .. } => set(settings, parse_percentiles(&words)?),
             Self::Ending { set, .. } => set(settings, parse_end_flags(&words)?),
             _ => {
@@ -197,10 +212,14 @@ impl Field {
                 set(settings, PathBuf::from(OsStr::from_bytes(word)));
             }
             Self::Secret { set, .. } => set(settings, Secret::new(word)),
+            Self::Text { set, .. } => {
+                set(settings, std::str::from_utf8(word).map_err(|_| ValueError::NotText)?.to_owned())
+            }
             Self::Events { set, .. } => set(settings, parse_events(word)?),
             Self::Addresses { .. }
             | Self::OutputLimits { .. }
             | Self::Databases { .. }
+            | Self::Primary { .. }
             | Self::SavePoints { .. }
             | Self::Percentiles { .. }
             | Self::Ending { .. } => {}
@@ -222,7 +241,8 @@ impl Field {
             Self::Choice { words, get, .. } => words.get(get(settings)).copied().unwrap_or_default().into(),
             Self::Path { get, .. } => get(settings).as_os_str().as_bytes().to_vec(),
             Self::Secret { get, .. } => get(settings).expose().to_vec(),
-            Self::Events { get, .. } => get(settings).into(),
+            Self::Text { get, .. } | Self::Events { get, .. } => get(settings).into(),
+            Self::Primary { get, .. } => get(settings).map(PrimaryAddress::to_string).unwrap_or_default().into(),
             Self::Addresses { get, .. } => join(get(settings)).into(),
             Self::OutputLimits { get, .. } => {
                 let limits = get(settings).classes().map(|(class, limit)| {
@@ -257,7 +277,8 @@ impl Field {
                 MemoryShare::Bytes(bytes) => format_size(bytes),
                 MemoryShare::Percent(percent) => format!("{percent}%"),
             },
-            Self::Path { .. } | Self::Secret { .. } => quote(&self.answer(settings)),
+            Self::Primary { get, .. } if get(settings).is_none() => NO_PRIMARY.join(" "),
+            Self::Path { .. } | Self::Secret { .. } | Self::Text { .. } => quote(&self.answer(settings)),
             Self::OutputLimits { get, .. } => {
                 return get(settings).classes().map(|(class, limit)| output_limit_line(class, limit)).to_vec();
             }
@@ -318,6 +339,8 @@ impl Field {
             Self::Choice { words, .. } => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
             Self::Path { .. } => "path".into(),
             Self::Secret { .. } => "password".into(),
+            Self::Primary { .. } => "host and port, or `no one`".into(),
+            Self::Text { .. } => "text".into(),
             Self::Events { .. } => format!("letters, any of `A{EVENT_CLASSES}`"),
             Self::Addresses { .. } => format!("up to {BIND_ADDRESSES_MAX} addresses"),
             Self::OutputLimits { .. } => "class, hard limit, soft limit, seconds; may be repeated".into(),
@@ -446,6 +469,24 @@ fn parse_end_flags(words: &[&[u8]]) -> Result<EndFlags, ValueError> {
         [word] if word.eq_ignore_ascii_case(b"default") => Ok(flags),
         [] | [b""] => Err(ValueError::EndFlags),
         words => words.iter().all(|word| flags.add(word)).then_some(flags).ok_or(ValueError::EndFlags),
+    }
+}
+
+fn parse_primary(words: &[&[u8]]) -> Result<Option<PrimaryAddress>, ValueError> {
+    match words {
+        [] | [b""] => Ok(None),
+        [no, one]
+            if [no, one].iter().zip(NO_PRIMARY).all(|(word, text)| word.eq_ignore_ascii_case(text.as_bytes())) =>
+        {
+            Ok(None)
+        }
+        [host, port] => {
+            let host = std::str::from_utf8(host).ok().filter(|host| !host.is_empty());
+            let port = std::str::from_utf8(port).ok().and_then(|port| port.parse().ok()).filter(|port| *port > 0);
+            let (Some(host), Some(port)) = (host, port) else { return Err(ValueError::Primary) };
+            Ok(Some(PrimaryAddress { host: host.to_owned(), port }))
+        }
+        _ => Err(ValueError::Primary),
     }
 }
 

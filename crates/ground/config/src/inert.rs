@@ -1,5 +1,5 @@
-//! Values of directives without effect. CONFIG GET and CONFIG SET treat them as Valkey does, since tools and test suites
-//! read and set them on every server. No other part of this server reads them.
+//! Values of directives without effect. CONFIG GET and CONFIG SET treat them as Valkey does, since tools and test
+//! suites read and set them on every server. No other part of this server reads them.
 
 use crate::ValueError;
 use crate::field::parse_flag;

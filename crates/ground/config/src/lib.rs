@@ -49,10 +49,11 @@ pub use inert::{Inert, InertValues};
 pub use load::{Loaded, load};
 pub use rewrite::rewrite;
 pub use runtime::{Change, Refused};
-pub use settings::Settings;
+pub use settings::{Settings, UserLine};
 pub use table::{TABLE, directives, find};
 pub use values::{
-    Address, AppendFsync, CompressionCodec, CompressionTime, Databases, DebugCommand, EndFlags, Engine, EvictionPolicy,
-    Host, LogErrorAction, LogFormat, LogLevel, LogTime, MemoryShare, OutputLimit, OutputLimits, SavePoint, SavePoints,
-    Secret, Supervision,
+    Address, AppendFsync, ChannelDefault, CompressionCodec, CompressionTime, Databases, DebugCommand, EndFlags, Engine,
+    EvictionPolicy, Host, LogErrorAction, LogFormat, LogLevel, LogTime, MemoryShare, OutputLimit, OutputLimits,
+    PasswordHash, PrimaryAddress, SavePoint, SavePoints, Secret, Supervision, TierPolicy, TlsAuthClients,
+    TlsClientUser,
 };

@@ -1,12 +1,14 @@
 //! From file and command line to settings. Every line is read, and every mistake is reported, before giving up.
 
 use crate::directive::Kind;
+use crate::settings::UserLine;
 use crate::syntax::{printable, quote, split_words};
 use crate::table::nearest_name;
 use crate::{
     CommandLine, Directive, FileArgument, Given, LoadError, LoadErrors, Origin, Problem, Setting, Settings, ValueError,
     Warning, find, include, rules,
 };
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -21,7 +23,7 @@ const FILES_MAX: usize = 1000;
 const FILE_BYTES_MAX: usize = 4 << 20;
 /// Bytes of all files together.
 const BYTES_MAX: usize = 16 << 20;
-/// After so many mistakes the rest would not be read anyway.
+/// The number of mistakes after which the rest is not reported: an operator would not read it.
 const ERRORS_MAX: usize = 50;
 
 /// A configuration a server may start with.
@@ -33,6 +35,8 @@ pub struct Loaded {
     pub warnings: Vec<Warning>,
     /// The file as an absolute path, for CONFIG REWRITE and INFO; none for standard input.
     pub file: Option<PathBuf>,
+    /// Names of the directives that the file or the command line set.
+    pub given: BTreeSet<&'static str>,
 }
 
 /// Reads the file, then the options over it, and checks the whole. Later values win over earlier ones.
@@ -56,12 +60,13 @@ pub fn load(line: &CommandLine, fs: &dyn FileSystem, stdin: &mut dyn Read) -> Re
     for given in &line.options {
         loader.given(given, &Origin::CommandLine, || redacted_words(given));
     }
+    let given = std::mem::take(&mut loader.set);
     let (settings, mut warnings) = loader.finish()?;
     match rules::check(&settings) {
         Ok(warning) => warnings.extend(warning),
         Err(error) => return Err(LoadErrors(vec![error.into()])),
     }
-    Ok(Loaded { settings, warnings, file })
+    Ok(Loaded { settings, warnings, file, given })
 }
 
 /// What a file of these contents means, read as if it stood at `path`: with its includes, without the rules that only
@@ -104,6 +109,8 @@ fn redacted_words(given: &Given) -> String {
 struct Loader<'a> {
     fs: &'a dyn FileSystem,
     settings: Settings,
+    /// Names of the directives that were set.
+    set: BTreeSet<&'static str>,
     errors: Vec<LoadError>,
     /// Refused values; a later value of the same directive takes its place, and may be fine.
     refused: Vec<(&'static Directive, LoadError)>,
@@ -119,6 +126,7 @@ impl<'a> Loader<'a> {
         Self {
             fs,
             settings: Settings::default(),
+            set: BTreeSet::new(),
             errors: Vec::new(),
             refused: Vec::new(),
             not_needed: Vec::new(),
@@ -210,8 +218,9 @@ impl<'a> Loader<'a> {
                     Some(words) => setting.field.set(&mut self.settings, &words),
                     None => Err(ValueError::WordCount),
                 };
-                if let Err(error) = set {
-                    self.error(origin, text(), value_problem(error));
+                match set {
+                    Ok(()) => _ = self.set.insert(row.name),
+                    Err(error) => self.error(origin, text(), value_problem(error)),
                 }
             }
             Kind::NotNeeded { inert, .. } => {
@@ -230,6 +239,13 @@ impl<'a> Loader<'a> {
                     self.refused.push((row, LoadError::Line { origin: origin.clone(), text: text(), problem }));
                 }
             }
+            Kind::User => match words.as_slice() {
+                [] => self.error(origin, text(), value_problem(ValueError::WordCount)),
+                [name, ..] if self.settings.users.iter().any(|user| user.name() == name) => {
+                    self.error(origin, text(), Problem::DuplicateUser);
+                }
+                _ => self.settings.users.push(UserLine { words: words.clone() }),
+            },
             Kind::Include => match words.as_slice() {
                 [path] => {
                     if let Err(problem) = self.include(path) {

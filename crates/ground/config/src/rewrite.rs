@@ -2,13 +2,14 @@
 //!
 //! R1. A line whose value is in force already keeps every byte; comments, blank lines and includes always do.
 //! R2. The first line of a directive gets the new value; further lines of it are removed.
-//! R3. The result is loaded before it is written (C5). What it does not set to the value in force, for want of a line or
-//!     because an include sets it otherwise, moves to the end, where it wins, after a marker. A file that no
-//!     server would start with is not replaced.
+//! R3. The result is loaded before it is written (C5). What it does not set to the value in force, for want of a line
+//!     or because an include sets it otherwise, moves to the end, where it wins, after a marker. A file that no server
+//!     would start with is not replaced.
 //! R4. The file has all of the old text or all of the new one, also after a power cut ([`vfs::replace_file`]).
 
 use crate::directive::Kind;
 use crate::load::{load_text, read_text, value_words};
+use crate::settings::UserLine;
 use crate::syntax::split_words;
 use crate::{Directive, RewriteError, Setting, Settings, directives, find};
 use std::path::Path;
@@ -65,6 +66,7 @@ fn rewritten(old: &[u8], settings: &Settings, path: &Path, fs: &dyn FileSystem) 
                 let is_right = |words: &[Vec<u8>]| inert.read(words).map_or(true, |given| given == value);
                 document.replace(row, 0, &inert.line(&value), is_right);
             }
+            Kind::User => document.set_users(row, settings),
             Kind::Include => {}
         }
     }
@@ -155,6 +157,22 @@ impl Document {
                 *line = Line::of(row, value);
             }
         }
+    }
+
+    /// Brings the lines of users up to date. Lines that are right stay where they are.
+    fn set_users(&mut self, row: &'static Directive, settings: &Settings) {
+        let mut wanted: Vec<&UserLine> = settings.users.iter().collect();
+        for line in &mut self.lines {
+            let Some((given, words)) = &line.given else { continue };
+            if given.name != row.name {
+                continue;
+            }
+            match wanted.iter().position(|user| user.words == *words) {
+                Some(place) => _ = wanted.remove(place),
+                None => line.removed = true,
+            }
+        }
+        wanted.into_iter().for_each(|user| self.append(row, &user.to_text()));
     }
 
     /// Removes the lines that stand for this part of a directive.

@@ -2,20 +2,39 @@
 
 use crate::{RuleError, Settings, Warning};
 
-/// The directives that [`check_exposure`] depends on.
-pub(crate) const EXPOSURE: [&str; 5] = ["bind", "protected-mode", "requirepass", "port", "memcached-port"];
-
 /// Whether a server may start with these, and what it should then say.
 pub(crate) fn check(settings: &Settings) -> Result<Option<Warning>, RuleError> {
     let listens = has_port(settings) && !settings.bind.is_empty();
     if settings.memcached_database >= settings.databases {
         return Err(RuleError::NoSuchDatabase { number: settings.memcached_database, count: settings.databases });
     }
+    check_cluster(settings)?;
     check_databases(settings)?;
+    if let Some(number) = settings.database_engines.on_disk().next().filter(|_| settings.tier_dir.is_some()) {
+        return Err(RuleError::TierWithDisk { number });
+    }
+    if let Some(number) = settings.database_engines.on_disk().next().filter(|_| settings.replicaof.is_some()) {
+        return Err(RuleError::ReplicaWithDisk { number });
+    }
     if !listens && settings.unixsocket.is_none() {
         return Err(RuleError::NowhereToListen);
     }
-    check_exposure(settings)
+    Ok(exposure(settings))
+}
+
+/// What ARCUS needs.
+fn check_cluster(settings: &Settings) -> Result<(), RuleError> {
+    let list = &settings.arcus_zookeeper;
+    let is_server = |server: &str| {
+        let parts = server.rsplit_once(':');
+        parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port != 0))
+    };
+    match list.as_str() {
+        "" => Ok(()),
+        _ if !list.split(',').all(is_server) => Err(RuleError::ZookeeperServers { list: list.clone() }),
+        _ if settings.memcached_port == 0 => Err(RuleError::ZookeeperWithoutPort),
+        _ => Ok(()),
+    }
 }
 
 /// The directives that [`check_databases`] depends on.
@@ -31,21 +50,14 @@ pub(crate) fn check_databases(settings: &Settings) -> Result<(), RuleError> {
 }
 
 fn has_port(settings: &Settings) -> bool {
-    settings.port != 0 || settings.memcached_port != 0
+    settings.port != 0 || settings.tls_port != 0 || settings.memcached_port != 0
 }
 
-/// Without a password, only this machine may reach the server, unless that was switched off.
-pub(crate) fn check_exposure(settings: &Settings) -> Result<Option<Warning>, RuleError> {
-    let beyond_loopback = settings.bind.iter().find(|address| !address.is_loopback());
-    match beyond_loopback {
-        Some(address) if has_port(settings) && settings.requirepass.is_empty() => {
-            let address = address.to_string();
-            if settings.protected_mode {
-                Err(RuleError::Exposed { address })
-            } else {
-                Ok(Some(Warning::Exposed { address }))
-            }
-        }
-        _ => Ok(None),
+/// What a server that listens beyond loopback without a password says. Users defined elsewhere may have one.
+fn exposure(settings: &Settings) -> Option<Warning> {
+    if !has_port(settings) || !settings.requirepass.is_empty() || settings.defines_default_user() {
+        return None;
     }
+    let address = settings.bind.iter().find(|address| !address.is_loopback())?.to_string();
+    Some(if settings.protected_mode { Warning::Protected { address } } else { Warning::Exposed { address } })
 }

@@ -41,15 +41,15 @@ impl Settings {
             Kind::Supported(setting) => Some(setting.field.answer(self)),
             Kind::Refused(refusal) => refusal.answer.map(Into::into),
             Kind::NotNeeded { inert, .. } => Some(self.inert.get(row.name, inert)),
-            Kind::Include => None,
+            Kind::Include | Kind::User => None,
         }
     }
 
     /// Works out what CONFIG SET of these pairs would change; nothing has changed yet.
     ///
     /// # Errors
-    /// A name that is unknown, cannot be set or is there twice; then a value its directive does not take; then settings
-    /// that would open the server to everybody.
+    /// A name that is unknown, cannot be set or occurs twice; then a value its directive does not take; then settings
+    /// that conflict.
     pub fn change(&self, pairs: &[(impl AsRef<[u8]>, impl AsRef<[u8]>)]) -> Result<Change, SetError> {
         let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|(name, value)| (name.as_ref(), value.as_ref())).collect();
         let mut rows: Vec<(String, &'static Directive)> = Vec::with_capacity(pairs.len());
@@ -66,15 +66,12 @@ impl Settings {
         for ((name, row), (_, value)) in rows.iter().zip(&pairs) {
             set(&mut next, row, value).map_err(|reason| failed(name, reason))?;
         }
-        if let Err(error) = rules::check_exposure(&next) {
-            let cause = rows.iter().find(|(_, row)| rules::EXPOSURE.contains(&row.name));
-            return Err(failed(cause.map(|(name, _)| name.as_str()).unwrap_or_default(), error.to_string()));
-        }
         if let Err(error) = rules::check_databases(&next) {
             let cause = rows.iter().find(|(_, row)| rules::DATABASES.contains(&row.name));
             return Err(failed(cause.map(|(name, _)| name.as_str()).unwrap_or_default(), error.to_string()));
         }
-        let differs = |row: &&Directive| self.answer(row) != next.answer(row);
+        // A file that is named again is read again: its content may have changed.
+        let differs = |row: &&Directive| row.names_file || self.answer(row) != next.answer(row);
         let mut changed: Vec<&'static Directive> = Vec::new();
         for row in rows.into_iter().map(|(_, row)| row).filter(differs) {
             if !changed.iter().any(|other| other.name == row.name) {
@@ -100,14 +97,15 @@ impl Change {
         &self.changed
     }
 
-    /// Puts the change into force: calls `apply` with each changed row and the new settings, for the parts of the server
-    /// that do not read them anew each time (listeners, budgets). `apply` looks at the row's name and does nothing for
-    /// those it need not act on. Then calls `finish`, once, for what must never be undone: no step after it can fail.
-    /// Returns the settings to keep from now on.
+    /// Puts the change into force: calls `apply` with each changed row and the new settings, for the parts of the
+    /// server that read them only once (listeners, budgets). `apply` looks at the row's name and does
+    /// nothing for those it need not act on. Then calls `finish`, once, for what must never be undone: no step after it
+    /// can fail. Returns the settings to keep from now on.
     ///
     /// # Errors
     /// The first refusal of `apply` or `finish`. Then `apply` has been called again with the old settings for that row
-    /// and those before it, last first, so that everything is as it was. What could not be restored is added to the reason.
+    /// and those before it, last first, so that everything is as it was. What could not be restored is added to the
+    /// reason.
     pub fn apply(
         self,
         mut apply: impl FnMut(&'static Directive, &Settings) -> Result<(), String>,
@@ -204,6 +202,6 @@ fn set(settings: &mut Settings, row: &Directive, value: &[u8]) -> Result<(), Cow
             Ok(())
         }
         // `settable` does not let it through.
-        Kind::Include => Ok(()),
+        Kind::Include | Kind::User => Ok(()),
     }
 }

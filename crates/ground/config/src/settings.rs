@@ -1,24 +1,65 @@
 //! The values themselves, as plain fields: what reads them looks nothing up.
 
 use crate::inert::InertValues;
+use crate::syntax::quote;
 use crate::{
-    Address, AppendFsync, CompressionCodec, CompressionTime, Databases, DebugCommand, EndFlags, EvictionPolicy,
-    LogErrorAction, LogFormat, LogLevel, LogTime, MemoryShare, OutputLimits, SavePoints, Secret, Supervision,
-    directives,
+    Address, AppendFsync, ChannelDefault, CompressionCodec, CompressionTime, Databases, DebugCommand, EndFlags,
+    EvictionPolicy, LogErrorAction, LogFormat, LogLevel, LogTime, MemoryShare, OutputLimits, PasswordHash,
+    PrimaryAddress, SavePoints, Secret, Supervision, TierPolicy, TlsAuthClients, TlsClientUser, directives,
 };
 use std::path::PathBuf;
 
+/// A line of `user`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct UserLine {
+    /// The name and the rules.
+    pub words: Vec<Vec<u8>>,
+}
+
+impl UserLine {
+    /// The name.
+    pub fn name(&self) -> &[u8] {
+        self.words.first().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &[Vec<u8>] {
+        self.words.get(1..).unwrap_or_default()
+    }
+
+    /// The words as a file has them.
+    pub(crate) fn to_text(&self) -> String {
+        let is_plain = |word: &[u8]| {
+            !word.is_empty() && word.iter().all(|byte| byte.is_ascii_graphic() && !b"\"'\\".contains(byte))
+        };
+        let shown = |word: &Vec<u8>| match is_plain(word) {
+            true => String::from_utf8_lossy(word).into_owned(),
+            false => quote(word),
+        };
+        self.words.iter().map(shown).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Its rules may hold a password.
+impl std::fmt::Debug for UserLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "UserLine({:?}, ..)", String::from_utf8_lossy(self.name()))
+    }
+}
+
 /// Declares [`Settings`], its blank state and the number of its fields (a test compares that with the table).
 macro_rules! settings {
-    ($(#[$doc:meta] $field:ident: $type:ty,)*) => {
+    ($($(#[$doc:meta])+ $field:ident: $type:ty,)*) => {
         /// The value of every supported directive. A field is named after its directive, with its unit.
         ///
-        /// The server keeps one behind its own kind of shared pointer; [`crate::Change`] makes the next one.
+        /// The server keeps one in its own kind of shared pointer; [`crate::Change`] makes the next one.
         #[derive(Clone, Debug)]
         pub struct Settings {
-            $(#[$doc] pub $field: $type,)*
+            $($(#[$doc])+ pub $field: $type,)*
             /// What was set of the directives that have no effect.
             pub inert: InertValues,
+            /// `user`: the users of the file, with their rules. Not kept up to date: users change by other commands.
+            pub users: Vec<UserLine>,
         }
 
         impl Settings {
@@ -28,7 +69,7 @@ macro_rules! settings {
 
             /// Every field empty; not a state a server may run with.
             fn blank() -> Self {
-                Self { $($field: <$type>::default(),)* inert: InertValues::default() }
+                Self { $($field: <$type>::default(),)* inert: InertValues::default(), users: Vec::new() }
             }
         }
     };
@@ -39,18 +80,70 @@ settings! {
     port: u16,
     /// `bind`: the addresses for TCP; empty for none.
     bind: Vec<Address>,
-    /// `protected-mode`: whether addresses beyond loopback need a password.
+    /// `protected-mode`: whether clients of other hosts are refused while no password is set.
     protected_mode: bool,
+    /// `tls-port`: where TLS connections are accepted; 0 for none.
+    tls_port: u16,
+    /// `tls-replication`: whether connections to other servers use TLS.
+    tls_replication: bool,
+    /// `tls-cert-file`: the certificate of the server, with its chain.
+    tls_cert_file: Option<PathBuf>,
+    /// `tls-key-file`: its private key.
+    tls_key_file: Option<PathBuf>,
+    /// `tls-client-cert-file`: the certificate shown to other servers; without it, that of the server.
+    tls_client_cert_file: Option<PathBuf>,
+    /// `tls-client-key-file`: its private key.
+    tls_client_key_file: Option<PathBuf>,
+    /// `tls-ca-cert-file`: the CAs that sign certificates of clients and other servers.
+    tls_ca_cert_file: Option<PathBuf>,
+    /// `tls-ca-cert-dir`: a directory of such files.
+    tls_ca_cert_dir: Option<PathBuf>,
+    /// `tls-auth-clients`: whether clients need a certificate.
+    tls_auth_clients: TlsAuthClients,
+    /// `tls-auth-clients-user`: which name in a client's certificate is its user.
+    tls_auth_clients_user: TlsClientUser,
+    /// `tls-protocols`: the versions offered; empty for all.
+    tls_protocols: String,
+    /// `tls-ciphers`: the suites of TLS 1.2, as OpenSSL names them; empty for all.
+    tls_ciphers: String,
+    /// `tls-ciphersuites`: the suites of TLS 1.3; empty for all.
+    tls_ciphersuites: String,
+    /// `tls-prefer-server-ciphers`: whether the server's order of suites counts, and not the client's.
+    tls_prefer_server_ciphers: bool,
+    /// `tls-session-caching`: whether clients may resume sessions.
+    tls_session_caching: bool,
+    /// `memcached-tls`: whether memcached clients use TLS.
+    memcached_tls: bool,
     /// `memcached-port`: where memcached clients are accepted; 0 for none.
     memcached_port: u16,
-    /// `http-port`: where metrics and the page are shown, on loopback; 0 for nowhere.
+    /// `http-port`: port of the page and the metrics, on loopback; 0 opens none.
     http_port: u16,
+    /// `tier-dir`: where values go that memory has no room for; none without one.
+    tier_dir: Option<PathBuf>,
+    /// `tier-max-bytes`: bytes of the tier's files, at most; 0 for no limit.
+    tier_max_bytes: u64,
+    /// `tier-retain-max-bytes`: bytes of dead segments that old checkpoints may keep; 0 for no limit.
+    tier_retain_bytes_max: u64,
+    /// `tier-policy`: when values go to the tier.
+    tier_policy: TierPolicy,
+    /// `tier-min-value-size`: the shortest value that goes there.
+    tier_value_bytes_min: u64,
     /// `memcached-database`: the database that they use.
     memcached_database: u32,
     /// `memcached-flush`: whether they may remove all entries of it.
     memcached_flush: bool,
     /// `memcached-item-size-max`: the longest data of an item.
     memcached_item_bytes_max: u64,
+    /// `arcus-zookeeper`: the servers of ZooKeeper that know the node's cluster; empty for none.
+    arcus_zookeeper: String,
+    /// `arcus-zookeeper-timeout`: seconds of silence after which they end its session.
+    arcus_zookeeper_timeout_seconds: u32,
+    /// `arcus-zkfailstop`: whether the server ends when its session has expired.
+    arcus_zkfailstop: bool,
+    /// `arcus-join`: whether the node joins its cluster at a start.
+    arcus_join: bool,
+    /// `arcus-public-ip`: the address that clients are to use; empty for the host's own.
+    arcus_public_ip: String,
     /// `unixsocket`: the path of the socket file, if there is one.
     unixsocket: Option<PathBuf>,
     /// `unixsocketperm`: the permission bits of the socket file.
@@ -73,14 +166,22 @@ settings! {
     dir: PathBuf,
     /// `dir-must-hold-data`: whether a directory without data is refused.
     dir_must_hold_data: bool,
-    /// `ignore-foreign-files`: whether a start goes on beside another server's files.
+    /// `ignore-foreign-files`: whether the server starts in a directory with another server's files.
     ignore_foreign_files: bool,
     /// `dbfilename`: the name of the RDB file that BGSAVE RDB makes there.
     rdb_file: PathBuf,
 
     /// `requirepass`: the password of the default user; empty for none.
     requirepass: Secret,
-    /// `enable-debug-command`: who may use DEBUG.
+    /// `aclfile`: the file that users are kept in, if they are.
+    acl_file: Option<PathBuf>,
+    /// `acl-password-hash`: how new passwords are kept.
+    acl_password_hash: PasswordHash,
+    /// `acl-pubsub-default`: the channels of a new user.
+    acl_pubsub_default: ChannelDefault,
+    /// `acllog-max-len`: entries that ACL LOG keeps.
+    acl_log_entries_max: u64,
+    /// `enable-debug-command`: which clients may use DEBUG.
     enable_debug_command: DebugCommand,
 
     /// `maxclients`: connections at once.
@@ -142,7 +243,8 @@ settings! {
     hash_packed_entries: u64,
     /// `hash-max-listpack-value`: a hash with a longer field or value is packed only while it has few bytes.
     hash_packed_value: u64,
-    /// `list-max-listpack-size`: lists of at most this many elements are packed into one buffer; -1 to -5 mean at most 4, 8, 16, 32 or 64 KiB.
+    /// `list-max-listpack-size`: lists of at most this many elements are packed into one buffer; -1 to -5 mean at most
+    /// 4, 8, 16, 32 or 64 KiB.
     list_packed_size: i64,
     /// `set-max-intset-entries`: sets of at most this many integers are packed as numbers (`intset`).
     set_integer_entries: u64,
@@ -173,9 +275,10 @@ settings! {
     log_buffer_bytes: u64,
     /// `log-on-error`: what a failed write or sync of the log leads to.
     log_on_error: LogErrorAction,
-    /// `save`: when a checkpoint is taken by itself.
+    /// `save`: when a checkpoint is taken automatically.
     save: SavePoints,
-    /// `auto-aof-rewrite-percentage`: growth of the log, in hundredths of the last checkpoint; 0 for no checkpoints by it.
+    /// `auto-aof-rewrite-percentage`: growth of the log, in hundredths of the last checkpoint; 0 for no checkpoints by
+    /// it.
     auto_aof_rewrite_percentage: u64,
     /// `auto-aof-rewrite-min-size`: bytes of log below which it does not matter.
     auto_aof_rewrite_bytes_min: u64,
@@ -189,6 +292,29 @@ settings! {
     checkpoint_retain_seconds: u64,
     /// `checkpoint-retain-size`: bytes that checkpoints and log may take; 0 for a multiple of the largest checkpoint.
     checkpoint_retain_bytes: u64,
+
+    /// `replicaof`: the primary whose data this server has; `None` for a primary.
+    replicaof: Option<PrimaryAddress>,
+    /// `primaryauth`: the password for the primary; empty for none.
+    primaryauth: Secret,
+    /// `primaryuser`: the user there; empty for the default user.
+    primaryuser: String,
+    /// `replica-read-only`: whether a replica refuses writes of clients.
+    replica_read_only: bool,
+    /// `replica-serve-stale-data`: whether it answers without a link to its primary.
+    replica_serve_stale_data: bool,
+    /// `replica-ignore-maxmemory`: whether a replica leaves eviction to its primary.
+    replica_ignore_maxmemory: bool,
+    /// `replica-priority`: what Sentinel chooses a new primary by; 0 for never.
+    replica_priority: u32,
+    /// `replica-announced`: whether Sentinel lists it.
+    replica_announced: bool,
+    /// `replica-announce-ip`: the address that the primary lists; empty for that of the connection.
+    replica_announce_ip: String,
+    /// `replica-announce-port`: the port that it lists; 0 for `port`.
+    replica_announce_port: u16,
+    /// `repl-timeout`: seconds of silence after which the link to the primary is given up.
+    repl_timeout_seconds: u32,
 
     /// `shutdown-on-sigterm`: how SIGTERM ends the server.
     shutdown_on_sigterm: EndFlags,
@@ -206,6 +332,12 @@ settings! {
     log_format: LogFormat,
     /// `log-timestamp-format`: the form of their times.
     log_timestamp_format: LogTime,
+    /// `audit-log-file`: where the audit log is; `None` for none.
+    audit_log_file: Option<PathBuf>,
+    /// `audit-log-max-size`: bytes at which its file is rotated; 0 for never.
+    audit_log_bytes_max: u64,
+    /// `audit-log-max-files`: rotated files that are kept.
+    audit_log_files_max: u32,
     /// `slowlog-log-slower-than`: microseconds; -1 for no log.
     slowlog_slower_than_us: i64,
     /// `slowlog-max-len`: entries kept.
@@ -218,12 +350,22 @@ settings! {
     commandlog_reply_larger_than_bytes: i64,
     /// `commandlog-large-reply-max-len`: entries kept.
     commandlog_reply_length_max: u64,
+    /// `busy-reply-threshold`: milliseconds that a script may run before other clients get `-BUSY`.
+    busy_reply_threshold_ms: u64,
     /// `latency-monitor-threshold`: milliseconds; 0 for no monitor.
     latency_monitor_threshold_ms: u64,
     /// `latency-tracking`: whether each command has a latency histogram.
     latency_tracking: bool,
     /// `latency-tracking-info-percentiles`: which of its percentiles INFO shows.
     latency_tracking_percentiles: Vec<f64>,
+}
+
+impl Settings {
+    /// Whether users are defined whose rules decide if a password is needed, instead of `requirepass`: in an ACL file,
+    /// or in a line for `default`.
+    pub fn defines_default_user(&self) -> bool {
+        self.acl_file.is_some() || self.users.iter().any(|user| user.name() == b"default")
+    }
 }
 
 impl Default for Settings {

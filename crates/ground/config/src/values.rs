@@ -36,6 +36,39 @@ macro_rules! choices {
 }
 
 choices! {
+    /// The channels of a new user.
+    ChannelDefault {
+        /// All.
+        All = "allchannels",
+        /// None.
+        #[default]
+        None = "resetchannels",
+    }
+}
+
+choices! {
+    /// How new passwords of users are kept.
+    PasswordHash {
+        /// As Redis and Valkey keep them.
+        #[default]
+        Sha256 = "sha256",
+        /// Salted, and slow to guess.
+        Argon2id = "argon2id",
+    }
+}
+
+choices! {
+    /// When values go to the tier.
+    TierPolicy {
+        /// When memory is short.
+        #[default]
+        Pressure = "pressure",
+        /// Soon after they are written.
+        Write = "write",
+    }
+}
+
+choices! {
     /// How strings are compressed.
     CompressionCodec {
         /// Not at all.
@@ -85,15 +118,41 @@ choices! {
 }
 
 choices! {
-    /// Who may use the `DEBUG` command.
+    /// Which clients may use the `DEBUG` command.
     DebugCommand {
-        /// Nobody.
+        /// No client.
         #[default]
         No = "no",
         /// Every client.
         Yes = "yes",
         /// Clients over loopback or the unix socket.
         Local = "local",
+    }
+}
+
+choices! {
+    /// Whether TLS clients need a certificate.
+    TlsAuthClients {
+        /// They are not asked.
+        No = "no",
+        /// They need one.
+        #[default]
+        Yes = "yes",
+        /// They are asked, and one that they show must be valid.
+        Optional = "optional",
+    }
+}
+
+choices! {
+    /// Which name in a client's certificate is its user.
+    TlsClientUser {
+        /// None: clients log in.
+        #[default]
+        Off = "off",
+        /// The common name of the subject.
+        CommonName = "CN",
+        /// A URI among the alternative names of the subject.
+        Uri = "URI",
     }
 }
 
@@ -121,7 +180,7 @@ choices! {
     }
 }
 
-/// When a checkpoint is taken by itself: after so many seconds, if there were so many changes.
+/// When a checkpoint is taken automatically: after `seconds`, if there were at least `changes` changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SavePoint {
     /// Seconds since the last checkpoint.
@@ -144,7 +203,7 @@ pub struct SavePoints {
 pub struct Address {
     /// The address.
     pub host: Host,
-    /// Whether the start goes on when this host has no such address (a `-` before it in the file).
+    /// Whether the start continues when this host has no such address (a `-` before it in the file).
     pub optional: bool,
 }
 
@@ -310,6 +369,21 @@ impl Databases {
 
 const _: () = assert!(Databases::COUNT_MAX == u64::BITS * 4);
 
+/// Where a primary listens. Printed as `replicaof` has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrimaryAddress {
+    /// Name or address.
+    pub host: String,
+    /// TCP port, not 0.
+    pub port: u16,
+}
+
+impl fmt::Display for PrimaryAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.host, self.port)
+    }
+}
+
 /// An amount of memory: in bytes, or as a share of `maxmemory`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryShare {
@@ -461,7 +535,7 @@ pub struct EndFlags {
 }
 
 impl EndFlags {
-    /// Adds a word; false when it is none of them, or contradicts an earlier one.
+    /// Adds a word; false when it is unknown, or contradicts an earlier one.
     pub fn add(&mut self, word: &[u8]) -> bool {
         let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
         match self.save {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 fn check(file: &str, expected: &str) {
-    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").join(file);
     if std::env::var_os("ONGGI_REGENERATE").is_some() {
         std::fs::write(&path, expected).unwrap();
     }

@@ -151,20 +151,34 @@ fn secrets_are_not_shown() {
         "requirepass \"s3cret\n",
         "REQUIREPASS s3cret\0\n",
         "masterauht s3cret\n",
-        "user default on >s3cret\n",
+        "user alice on >s3cret\nuser alice >s3cret\n",
     ] {
         let error = start_text(text).unwrap_err();
         assert!(error.contains("(redacted)") && !error.contains("s3cret"), "{error}");
     }
-    let loaded = start_text("requirepass s3cret\nmasterauth s3cret\n").unwrap();
+    let loaded = start_text("requirepass s3cret\nmasterauth s3cret\nuser alice >s3cret\n").unwrap();
     assert!(!format!("{loaded:?}").contains("s3cret"));
+}
+
+/// Lines of users add up, and each user has one. The rules are another crate's.
+#[test]
+fn users_are_read_with_their_rules() {
+    let settings = start_text("user alice on \">a b\" (+get ~a)\nuser default off\n").unwrap().settings;
+    let words =
+        |index: usize| settings.users[index].words.iter().map(|word| String::from_utf8_lossy(word)).collect::<Vec<_>>();
+    assert_eq!(words(0), ["alice", "on", ">a b", "(+get", "~a)"]);
+    assert_eq!(words(1), ["default", "off"]);
+    assert!(settings.defines_default_user());
+    let error = start_text("user alice on\nuser alice off\n").unwrap_err();
+    assert_eq!(error, "/c.conf:2: this user has a line already; a user can only be defined once (in: user (redacted))");
+    assert!(start_text("user\n").is_err());
 }
 
 #[test]
 fn what_would_break_a_promise_is_refused() {
     for (line, reason) in [
-        ("slaveof 10.0.0.1 6379", "replicaof is refused: replication is not offered yet"),
-        ("tls-port 6380", "tls-port is refused: TLS is not offered yet"),
+        ("tls-key-file-pass x", "tls-key-file-pass is refused: keys with a passphrase are not supported"),
+        ("tls-dh-params-file dh.pem", "tls-dh-params-file is refused: key exchange is by elliptic curves"),
         ("cluster-enabled yes", "cluster-enabled is refused"),
         ("rename-command CONFIG \"\"", "rename-command is refused"),
         ("loadmodule /x.so", "loadmodule is refused"),
@@ -174,8 +188,7 @@ fn what_would_break_a_promise_is_refused() {
         let error = start_text(line).unwrap_err();
         assert!(error.starts_with(&format!("/c.conf:1: {reason}")), "{line}: {error}");
     }
-    let asking_for_nothing =
-        "appendonly no\nsave \"\"\nreplicaof no one\ntls-port 0\ncluster-enabled no\nsupervised no\n";
+    let asking_for_nothing = "appendonly no\nsave \"\"\nreplicaof no one\nslaveof 10.0.0.1 6379\ntls-port 0\ntls-dh-params-file \"\"\ncluster-enabled no\nsupervised no\n";
     assert!(start_text(asking_for_nothing).unwrap().warnings.is_empty());
 }
 
@@ -202,12 +215,12 @@ fn what_is_not_needed_is_warned_about() {
     );
 }
 
-/// Stronger than Redis' protected mode, which answers each connection with an error.
 #[test]
-fn an_open_server_without_a_password_does_not_start() {
+fn a_server_without_a_password_warns_about_other_hosts() {
     for bind in ["0.0.0.0", "127.0.0.1 10.0.0.1", "* -::*", "::", "-10.0.0.1"] {
-        let error = start_text(&format!("bind {bind}")).unwrap_err();
-        assert!(error.contains("set requirepass") && error.lines().count() == 1, "{error}");
+        let loaded = start_text(&format!("bind {bind}")).unwrap();
+        let [warning] = loaded.warnings.as_slice() else { panic!("{:?}", loaded.warnings) };
+        assert!(warning.to_string().contains("clients of other hosts are refused; set requirepass"), "{warning}");
         assert!(start_text(&format!("bind {bind}\nrequirepass x")).unwrap().warnings.is_empty());
         assert!(start_text(&format!("bind {bind}\nport 0\nunixsocket /s")).unwrap().warnings.is_empty());
         let loaded = start_text(&format!("bind {bind}\nprotected-mode no")).unwrap();
@@ -218,12 +231,22 @@ fn an_open_server_without_a_password_does_not_start() {
 }
 
 #[test]
+fn a_replica_with_a_database_on_disk_does_not_start() {
+    let sentence = "replicaof is set and database 3 has engine disk: a replica cannot have databases on disk yet. Set \
+                    database 3 engine memory, or replicaof no one";
+    assert_refused("replicaof 127.0.0.1 6379\ndatabase 3 engine disk", sentence);
+    assert!(start_text("replicaof no one\ndatabase 3 engine disk").is_ok());
+    assert!(start_text("replicaof 127.0.0.1 6379").is_ok());
+}
+
+#[test]
 fn a_server_that_listens_nowhere_does_not_start() {
     let sentence = "there is nothing to listen on: set port and bind, or unixsocket";
     assert_refused("port 0", sentence);
     assert_refused("bind \"\"", sentence);
     assert!(start_text("port 0\nunixsocket /s").is_ok());
     assert!(start_text("port 0\nmemcached-port 11211").is_ok());
+    assert!(start_text("port 0\ntls-port 6380").is_ok());
 }
 
 #[test]
@@ -236,9 +259,25 @@ fn memcached_clients_need_a_database_that_is_there() {
 }
 
 #[test]
-fn a_memcached_port_beyond_loopback_needs_a_password() {
-    assert!(start_text("port 0\nmemcached-port 11211\nbind 10.0.0.1").is_err());
-    assert!(start_text("port 0\nmemcached-port 11211\nbind 10.0.0.1\nrequirepass secret").is_ok());
+fn a_node_of_a_cluster_needs_servers_of_zookeeper_and_a_port() {
+    assert!(start_text("memcached-port 11211\narcus-zookeeper a:2181,[::1]:2182").is_ok());
+    for list in ["a", "a:", ":1", "a:0", "a:1,", "a:1,,b:2"] {
+        assert_refused(
+            &format!("memcached-port 11211\narcus-zookeeper {list}"),
+            &format!("arcus-zookeeper is {list:?}: give a list such as 10.0.0.1:2181,10.0.0.2:2181"),
+        );
+    }
+    assert_refused(
+        "arcus-zookeeper a:2181",
+        "arcus-zookeeper needs memcached-port: the clients that find this server by ZooKeeper use it",
+    );
+}
+
+#[test]
+fn a_memcached_port_beyond_loopback_warns_too() {
+    let text = "port 0\nmemcached-port 11211\nbind 10.0.0.1";
+    assert_eq!(start_text(text).unwrap().warnings.len(), 1);
+    assert!(start_text(&format!("{text}\nrequirepass secret")).unwrap().warnings.is_empty());
 }
 
 #[test]

@@ -13,7 +13,7 @@
 //! to the system, also on the keeper.
 //!
 //! Where values are freed bit by bit, the first holes to go back have used blocks between them. What those blocks leave
-//! later may be too small to go back by itself. So once a second each raw block is extended over the raw blocks after
+//! later may be too small to go back alone. So once a second each raw block is extended over the raw blocks after
 //! it, and over what has been free there for a second. Without that, 450 MB of 3.5 GB stayed resident after 400,000
 //! values of 5 to 15 KB were compressed one by one.
 //!
@@ -105,7 +105,7 @@ struct Owned {
     blocks: Blocks,
     /// Taken from `returned` all at once; not yet freed.
     pending: Place,
-    /// The last block, while it is here: all that was never used.
+    /// The last block, while it is in the arena: all that was never used.
     top: Place,
     /// Blocks that were given back, linked both ways.
     raws: Place,
@@ -587,7 +587,7 @@ mod tests {
         }
     }
 
-    /// Holes go back, and so does what is freed between them later, although it is too small by itself.
+    /// Holes go back, and so does what is freed between them later, although it is too small to go back alone.
     #[test]
     fn what_is_freed_between_holes_goes_back_too() {
         const BYTES: usize = 9000;

@@ -24,6 +24,10 @@ pub mod errno {
     pub const EMFILE: i32 = Errno::MFILE.raw_os_error();
     /// The system has no free descriptor.
     pub const ENFILE: i32 = Errno::NFILE.raw_os_error();
+    /// Permission denied.
+    pub const EACCES: i32 = Errno::ACCESS.raw_os_error();
+    /// The file system is mounted for reading only.
+    pub const EROFS: i32 = Errno::ROFS.raw_os_error();
     /// The system has no free memory, or the process has too many mappings.
     pub const ENOMEM: i32 = Errno::NOMEM.raw_os_error();
     /// Invalid argument, such as an unaligned transfer on a file opened for direct I/O.
@@ -234,6 +238,11 @@ impl FsError {
     /// No descriptor or memory is free: the operation may succeed later.
     pub fn is_out_of_resources(&self) -> bool {
         matches!(self.raw_os_error(), Some(errno::EMFILE | errno::ENFILE | errno::ENOMEM))
+    }
+
+    /// The file system is mounted for reading only.
+    pub fn is_read_only(&self) -> bool {
+        self.kind() == io::ErrorKind::ReadOnlyFilesystem
     }
 
     /// A signal interrupted the call before it did anything; the caller may repeat it.

@@ -1,4 +1,4 @@
-//! The two traits behind which all disk access happens, and the plain values that they use.
+//! The two traits of all disk access, and the plain values that they use.
 
 use std::any::Any;
 use std::ffi::OsString;
@@ -253,7 +253,7 @@ impl OpenOptions {
     }
 
     /// Requests direct I/O (`O_DIRECT`). Where the file system refuses, the file is opened buffered;
-    /// [`File::alignment`] tells which.
+    /// [`File::alignment`] shows which.
     pub const fn direct(mut self) -> Self {
         self.direct = true;
         self

@@ -1,4 +1,4 @@
-//! Files and directories behind two traits, so that all disk access of Onggi can also run on a disk that fails.
+//! Files and directories as two traits, so that all disk access of Onggi can also run on a disk that fails.
 //!
 //! ```text
 //!   command log   checkpoint   manifest   sstables   CONFIG REWRITE   lock file
@@ -27,7 +27,7 @@
 //!     methods hide both. Nothing else is repeated automatically, least of all a sync.
 //!
 //! V2 to V5 are what remains after POSIX and published failure studies (Pillai et al., OSDI 2014; Rebello et al.,
-//! USENIX ATC 2020); [`SimFs`] withholds everything beyond them. `sim/mod.rs` lists its own rules. [`replace_file`] is
+//! USENIX ATC 2020); [`SimFs`] withholds everything beyond them. `sim.rs` lists its own rules. [`replace_file`] is
 //! the correct sequence for replacing a small file; use it wherever a file is replaced as a whole.
 //!
 //! # Testing code against crashes

@@ -134,7 +134,7 @@ fn open_file(path: &Path, options: OpenOptions) -> io::Result<fs::File> {
 }
 
 /// Switches an open file to direct I/O; `false` where the file system refuses. Not done with the flag at `open`,
-/// because a refused `open` that creates may leave the file behind.
+/// because a refused `open` that creates may have created the file.
 fn set_direct(file: &fs::File) -> io::Result<bool> {
     let flags = rustix::fs::fcntl_getfl(file)?;
     match rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT) {

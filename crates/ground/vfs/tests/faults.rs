@@ -1,5 +1,5 @@
 //! One named test per kind of fault of the simulated file system: each shows that the fault can occur, and that it does
-//! no more than its rule says (S1 to S6 in `src/sim/mod.rs`).
+//! no more than its rule says (S1 to S6 in `src/sim.rs`).
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, IoSlice};

@@ -1,4 +1,4 @@
-//! The rules of the simulated file system (S1 and S2 in `src/sim/mod.rs`) as properties: random scripts, a power cut
+//! The rules of the simulated file system (S1 and S2 in `src/sim.rs`) as properties: random scripts, a power cut
 //! anywhere, and a model of the possible states of each byte, length and name.
 
 use std::collections::BTreeSet;

@@ -106,9 +106,9 @@ pub(super) static CLIENTS: &[Directive] = &[
         "normal 256mb 32mb 60 replica 256mb 64mb 60 pubsub 32mb 8mb 60",
         "bytes and seconds",
         "Closes a client of the class when its unsent replies exceed the hard limit, or when they have exceeded the soft \
-         limit for so many seconds. 0 is no limit. A client that reads nothing for so many seconds (60 without a soft limit) \
-         is closed too when the server can receive nothing more of it. The classes are `normal`, `replica` and `pubsub`; each \
-         line changes the classes it names.",
+         limit for that many seconds. 0 is no limit. A client that reads nothing for that time (60 seconds without a soft \
+         limit) is closed too when the server can receive nothing more of it. The classes are `normal`, `replica` and \
+         `pubsub`; each line changes the classes it names.",
     ),
     Directive::supported(
         "maxmemory-clients",

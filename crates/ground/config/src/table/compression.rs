@@ -35,16 +35,16 @@ pub(super) static COMPRESSION: &[Directive] = &[
         choice!(compression_when: CompressionTime),
         "idle",
         "",
-        "`write` compresses strings as they are written, whatever their length. `idle` compresses those of up to 64 MiB that \
-         nobody has used for a while, in the background, and keeps one that is used again, twice within that time, as it is. \
-         Collections are compressed so with either.",
+        "`write` compresses strings as they are written, whatever their length. `idle` compresses those of up to 64 MiB \
+         in the background, once no client has used them for `compression-idle-time`. A compressed one that is then used \
+         twice within that time is stored decompressed again. Collections are always compressed as with `idle`.",
     ),
     Directive::supported(
         "compression-idle-time",
         integer!(compression_idle_seconds: 0, INT_MAX),
         "60",
         "seconds",
-        "After so long without access a value counts as cold.",
+        "A value without access for this long counts as cold.",
     ),
     Directive::supported(
         "compression-cpu-percent",

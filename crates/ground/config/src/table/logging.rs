@@ -1,8 +1,8 @@
-//! What the server tells about itself.
+//! What the server reports about itself.
 
 use crate::directive::Directive;
 use crate::field::Field;
-use crate::field::{choice, flag, integer, optional_path};
+use crate::field::{choice, flag, integer, optional_path, size};
 use crate::inert::Inert;
 
 const SYSLOG: &str = "the log goes to standard output, where systemd's journal collects it, or to logfile";
@@ -21,8 +21,8 @@ pub(super) static LOG: &[Directive] = &[
         optional_path!(logfile),
         "",
         "",
-        "The file the log is appended to. Empty for standard output. A file that was renamed or removed is created anew by the \
-         next message, so logrotate needs no signal; SIGHUP opens it anew at once.",
+        "The file the log is appended to. Empty for standard output. A file that was renamed or removed is created again by \
+         the next message, so logrotate needs no signal; SIGHUP reopens it at once.",
     )
     .at_start(),
     Directive::supported(
@@ -40,6 +40,30 @@ pub(super) static LOG: &[Directive] = &[
         "",
         "The form of times in the log. legacy: 22 Nov 2026 06:07:35.120. iso8601: 2026-11-22T06:07:35.120Z. milliseconds: since \
          1970. All are in UTC.",
+    ),
+    Directive::supported(
+        "audit-log-file",
+        optional_path!(audit_log_file),
+        "",
+        "",
+        "The file of the audit log: logins, denied requests and commands of administrators, one JSON object a line, without \
+         passwords and values. Empty for none. A file that was renamed is created again, as with `logfile`.",
+    )
+    .at_start(),
+    Directive::supported(
+        "audit-log-max-size",
+        size!(audit_log_bytes_max: 0, i64::MAX as u64),
+        "100mb",
+        "bytes",
+        "When the file of the audit log exceeds this size, it is renamed to FILE.1, and a new one begins. 0 leaves rotation \
+         to other programs.",
+    ),
+    Directive::supported(
+        "audit-log-max-files",
+        integer!(audit_log_files_max: 1, 1000),
+        "10",
+        "files",
+        "How many renamed files of the audit log are kept. The oldest has the highest number.",
     ),
     Directive::not_needed("syslog-enabled", Inert::flag("no"), SYSLOG),
     Directive::not_needed("syslog-ident", Inert::text("onggi"), SYSLOG),

@@ -2,7 +2,7 @@
 
 use crate::directive::Directive;
 use crate::field::Field;
-use crate::field::{flag, integer, optional_path, size};
+use crate::field::{choice, flag, integer, optional_path, size, text};
 use crate::inert::Inert;
 
 const INT_MAX: i64 = i32::MAX as i64;
@@ -14,8 +14,8 @@ pub(super) static NETWORK: &[Directive] = &[
         "127.0.0.1 -::1",
         "",
         "The addresses that accept TCP connections. `*` stands for every IPv4 address and `::*` for every IPv6 address. \
-         With a `-` before it, an address this machine does not have is skipped; otherwise it ends the start. Addresses \
-         beyond loopback need a password, see `protected-mode`.",
+         With a `-` before it, an address this machine does not have is skipped; otherwise it ends the start. Clients \
+         of other hosts need a password, see `protected-mode`.",
     ),
     Directive::supported(
         "port",
@@ -29,8 +29,8 @@ pub(super) static NETWORK: &[Directive] = &[
         flag!(protected_mode),
         "yes",
         "",
-        "With `yes`, the server does not start, and CONFIG SET does not agree, when `bind` has an address beyond loopback \
-         and no password is set. With `no` it warns and goes on.",
+        "With `yes`, clients of other hosts are refused with `-DENIED` while no password is set. With `no` they are served, \
+         and can read and change all data.",
     ),
     Directive::supported(
         "unixsocket",
@@ -107,11 +107,11 @@ pub(super) static NETWORK: &[Directive] = &[
 pub(super) static HTTP: &[Directive] = &[Directive::supported(
     "http-port",
     integer!(http_port: 0, 65535),
-    "0",
+    "9121",
     "",
     "The TCP port of 127.0.0.1 that shows the server to a browser (`/`), its figures to Prometheus (`/metrics`), and whether it \
-     works and serves (`/healthz`, `/readyz`), 9121 as a rule. There is no login, so other addresses are not offered. 0 shows \
-     nothing.",
+     works and serves (`/healthz`, `/readyz`). There is no login, so other addresses are not offered. If another program uses \
+     the port, the start fails; without a setting the server warns and starts without the page. 0 opens no port.",
 )
 .at_start()];
 
@@ -124,6 +124,14 @@ pub(super) static MEMCACHED: &[Directive] = &[
         "",
         "The TCP port of the addresses of `bind` that accepts memcached clients, 11211 as a rule. 0 accepts none.",
     ),
+    Directive::supported(
+        "memcached-tls",
+        flag!(memcached_tls),
+        "no",
+        "",
+        "Whether clients of `memcached-port` use TLS, as memcached's `-Z` has them do. The certificates are those of `tls-port`.",
+    )
+    .at_start(),
     Directive::supported(
         "memcached-database",
         integer!(memcached_database: 0, INT_MAX),
@@ -149,38 +157,206 @@ pub(super) static MEMCACHED: &[Directive] = &[
     ),
 ];
 
+/// The node of an ARCUS cluster.
+pub(super) static ARCUS: &[Directive] = &[
+    Directive::supported(
+        "arcus-zookeeper",
+        text!(arcus_zookeeper),
+        "",
+        "",
+        "The ZooKeeper servers of an ARCUS cluster, as `HOST:PORT,HOST:PORT`. The server joins the cluster when its data is \
+         loaded: it finds its service under `/arcus/cache_server_mapping`, and is then on the list that ARCUS clients watch. \
+         Needs `memcached-port`. Empty for none.",
+    )
+    .at_start(),
+    Directive::supported(
+        "arcus-zookeeper-timeout",
+        integer!(arcus_zookeeper_timeout_seconds: 1, 2000),
+        "30",
+        "seconds",
+        "After this long a silence ZooKeeper ends the session, and clients no longer find the server.",
+    )
+    .at_start(),
+    Directive::supported(
+        "arcus-zkfailstop",
+        flag!(arcus_zkfailstop),
+        "yes",
+        "",
+        "With `yes`, the server ends when ZooKeeper has ended its session: clients have used other nodes meanwhile, and its \
+         values may be old. With `no` it stays, off the list, until `zkensemble rejoin`.",
+    ),
+    Directive::supported(
+        "arcus-join",
+        flag!(arcus_join),
+        "yes",
+        "",
+        "With `no`, the server joins its cluster only when it gets the command `cluster join alone`.",
+    )
+    .at_start(),
+    Directive::supported(
+        "arcus-public-ip",
+        text!(arcus_public_ip),
+        "",
+        "",
+        "The address that ARCUS clients are to use for this server. Empty for the one by which it reaches ZooKeeper.",
+    )
+    .at_start(),
+];
+
 /// As much as memcached allows.
 const MEMCACHED_ITEM_MAX: u64 = 1 << 30;
 
-const NO_TLS: &str = "TLS is not offered yet, and tls-port is refused";
 const NO_RDMA: &str = "RDMA is not offered, and rdma-port is refused";
-const PLAIN_TEXT: &str = "TLS is not offered yet, so that traffic would be readable; let a TLS proxy such as stunnel on \
-                          this machine connect to port or unixsocket";
+const BY_TICKETS: &str = "clients keep their sessions themselves, in tickets: the server has no cache of them";
+const NO_PASSPHRASE: &str = "keys with a passphrase are not supported: write the key without one (openssl pkey -in OLD -out NEW), \
+                             and let only the server's user read it";
+
+/// What TLS clients get, and what the server shows to other servers.
+pub(super) static TLS: &[Directive] = &[
+    Directive::supported(
+        "tls-port",
+        integer!(tls_port: 0, 65535),
+        "0",
+        "",
+        "The TCP port of the addresses of `bind` that accepts TLS connections. 0 accepts none. With `port 0` the server takes \
+         TLS connections only. Needs `tls-cert-file` and `tls-key-file`, and a CA unless `tls-auth-clients` is `no`.",
+    ),
+    Directive::supported(
+        "tls-cert-file",
+        optional_path!(tls_cert_file),
+        "",
+        "",
+        "The certificate of the server in PEM, followed by those of intermediate CAs. CONFIG SET reads all files of TLS again, \
+         even when their names stay, and so does SIGHUP. When a file is bad, the certificates in force stay.",
+    )
+    .names_file(),
+    Directive::supported(
+        "tls-key-file",
+        optional_path!(tls_key_file),
+        "",
+        "",
+        "The private key of that certificate in PEM, without a passphrase.",
+    )
+    .names_file(),
+    Directive::refused("tls-key-file-pass", &[""], "", NO_PASSPHRASE).sensitive(),
+    Directive::supported(
+        "tls-ca-cert-file",
+        optional_path!(tls_ca_cert_file),
+        "",
+        "",
+        "The CAs in PEM that sign the certificates of clients and of other servers.",
+    )
+    .names_file(),
+    Directive::supported(
+        "tls-ca-cert-dir",
+        optional_path!(tls_ca_cert_dir),
+        "",
+        "",
+        "A directory of such files. Every file in it is read, whatever its name.",
+    )
+    .names_file(),
+    Directive::supported(
+        "tls-auth-clients",
+        choice!(tls_auth_clients: TlsAuthClients),
+        "yes",
+        "",
+        "Whether TLS clients need a certificate of a trusted CA. With `optional` they may show none, and one that they show must be \
+         valid.",
+    ),
+    Directive::supported(
+        "tls-auth-clients-user",
+        choice!(tls_auth_clients_user: TlsClientUser),
+        "off",
+        "",
+        "The name in a client's certificate that is its user, who is logged in by the handshake: `CN` the common name of \
+         the subject, `URI` the first URI of the alternative names that is an enabled user. Without such a user the client \
+         has to log in. Give such users no password and no `nopass`.",
+    ),
+    Directive::supported(
+        "tls-protocols",
+        text!(tls_protocols),
+        "",
+        "",
+        "The versions that are offered: `TLSv1.2`, `TLSv1.3` or both, separated by a space. Empty for both.",
+    ),
+    Directive::supported(
+        "tls-ciphers",
+        text!(tls_ciphers),
+        "",
+        "",
+        "The cipher suites of TLS 1.2, as `openssl ciphers` takes them. All have forward secrecy and authenticated encryption. \
+         Empty for all.",
+    ),
+    Directive::supported(
+        "tls-ciphersuites",
+        text!(tls_ciphersuites),
+        "",
+        "",
+        "The cipher suites of TLS 1.3, separated by colons. Empty for all.",
+    ),
+    Directive::supported(
+        "tls-prefer-server-ciphers",
+        flag!(tls_prefer_server_ciphers),
+        "no",
+        "",
+        "Whether the order of these lists counts. With `no` the client's order does.",
+    ),
+    Directive::supported(
+        "tls-session-caching",
+        flag!(tls_session_caching),
+        "yes",
+        "",
+        "Whether clients may resume sessions, which makes reconnecting cheaper. The keys of the tickets change every six hours, and \
+         whenever the files are read.",
+    ),
+    Directive::not_needed("tls-session-cache-size", Inert::integer("20480", 0, INT_MAX), BY_TICKETS),
+    Directive::not_needed("tls-session-cache-timeout", Inert::integer("300", 0, INT_MAX), BY_TICKETS),
+    Directive::refused(
+        "tls-dh-params-file",
+        &[""],
+        "",
+        "key exchange is by elliptic curves only (X25519, P-256, P-384), which need no parameters: remove the directive",
+    ),
+    Directive::supported(
+        "tls-replication",
+        flag!(tls_replication),
+        "no",
+        "",
+        "Whether connections to other servers, of REPLICAOF and MIGRATE, use TLS. The other server needs a certificate of a trusted CA; \
+         its name is not checked.",
+    ),
+    Directive::supported(
+        "tls-client-cert-file",
+        optional_path!(tls_client_cert_file),
+        "",
+        "",
+        "The certificate in PEM that is shown to other servers. Empty for that of `tls-cert-file`.",
+    )
+    .names_file(),
+    Directive::supported(
+        "tls-client-key-file",
+        optional_path!(tls_client_key_file),
+        "",
+        "",
+        "The private key of that certificate in PEM, without a passphrase.",
+    )
+    .names_file(),
+    Directive::refused("tls-client-key-file-pass", &[""], "", NO_PASSPHRASE).sensitive(),
+    Directive::refused("tls-cluster", &["no"], "no", "there is no cluster bus"),
+    Directive::refused(
+        "tls-auto-reload-interval",
+        &["0"],
+        "0",
+        "files are not watched: after a renewal send SIGHUP, or CONFIG SET tls-cert-file with its name",
+    ),
+    Directive::not_needed(
+        "max-new-tls-connections-per-cycle",
+        Inert::integer("1", 1, 1000),
+        "each worker bounds the time of handshakes in a turn",
+    ),
+];
 
 pub(super) static TRANSPORTS: &[Directive] = &[
-    Directive::refused("tls-port", &["0"], "0", PLAIN_TEXT),
-    Directive::refused("tls-replication", &["no"], "no", PLAIN_TEXT),
-    Directive::refused("tls-cluster", &["no"], "no", PLAIN_TEXT),
-    Directive::not_needed("tls-cert-file", Inert::text(""), NO_TLS),
-    Directive::not_needed("tls-key-file", Inert::text(""), NO_TLS),
-    Directive::not_needed("tls-key-file-pass", Inert::text(""), NO_TLS).sensitive(),
-    Directive::not_needed("tls-client-cert-file", Inert::text(""), NO_TLS),
-    Directive::not_needed("tls-client-key-file", Inert::text(""), NO_TLS),
-    Directive::not_needed("tls-client-key-file-pass", Inert::text(""), NO_TLS).sensitive(),
-    Directive::not_needed("tls-dh-params-file", Inert::text(""), NO_TLS),
-    Directive::not_needed("tls-ca-cert-file", Inert::text(""), NO_TLS),
-    Directive::not_needed("tls-ca-cert-dir", Inert::text(""), NO_TLS),
-    Directive::not_needed("tls-auth-clients", Inert::choice("yes", &["no", "yes", "optional"]), NO_TLS),
-    Directive::not_needed("tls-auth-clients-user", Inert::choice("off", &["CN", "URI", "off"]), NO_TLS),
-    Directive::not_needed("tls-protocols", Inert::text(""), NO_TLS),
-    Directive::not_needed("tls-ciphers", Inert::text(""), NO_TLS),
-    Directive::not_needed("tls-ciphersuites", Inert::text(""), NO_TLS),
-    Directive::not_needed("tls-prefer-server-ciphers", Inert::flag("no"), NO_TLS),
-    Directive::not_needed("tls-session-caching", Inert::flag("yes"), NO_TLS),
-    Directive::not_needed("tls-session-cache-size", Inert::integer("20480", 0, INT_MAX), NO_TLS),
-    Directive::not_needed("tls-session-cache-timeout", Inert::integer("300", 0, INT_MAX), NO_TLS),
-    Directive::not_needed("tls-auto-reload-interval", Inert::integer("0", 0, INT_MAX), NO_TLS),
-    Directive::not_needed("max-new-tls-connections-per-cycle", Inert::integer("1", 1, 1000), NO_TLS),
     Directive::refused("rdma-port", &["0"], "0", "RDMA is not offered; clients would find nothing there").at_start(),
     Directive::not_needed("rdma-bind", Inert::text(""), NO_RDMA),
     Directive::not_needed("rdma-rx-size", Inert::size("1048576", 65536, 16777216), NO_RDMA),

@@ -7,7 +7,7 @@ use std::path::Path;
 
 const FIXED_NAMES: &str = "files of the data directory have fixed names";
 const NO_REWRITE: &str = "the log is never rewritten: a checkpoint takes the place of its older segments, and is written and \
-                          synced in bounded pieces beside the log's own syncs";
+                          synced in bounded pieces, separately from the log";
 const ALWAYS_CHECKED: &str = "every block and record has a checksum that is always verified";
 
 pub(super) static PERSISTENCE: &[Directive] = &[
@@ -24,7 +24,7 @@ pub(super) static PERSISTENCE: &[Directive] = &[
         choice!(appendfsync: AppendFsync),
         "everysec",
         "",
-        "When the log is synced. `always`: a reply is sent when what it tells is durable. `everysec`: in the background; a \
+        "When the log is synced. `always`: a reply is sent when what it shows is durable. `everysec`: in the background; a \
          power cut loses at most the writes of `log-window`, twice as long if the disk is slow, and then writes wait. \
          `no`: written within the window, synced by the operating system. CONFIG SET answers OK when the new mode is in \
          force, and an error inside a transaction that uses keys.",
@@ -59,7 +59,7 @@ pub(super) static PERSISTENCE: &[Directive] = &[
         "rotate",
         "",
         "After a failed write or sync of the log, writes are refused with MISCONF. `rotate`: a new file is begun with \
-         everything that is not known to be durable, again and again until that works, and writes go on. `stop`: the \
+         everything that is not known to be durable, again and again until that works; then writes are accepted. `stop`: the \
          process ends.",
     )
     .at_start(),
@@ -68,8 +68,8 @@ pub(super) static PERSISTENCE: &[Directive] = &[
         Field::SavePoints { get: |s| &s.save, set: |s, value| s.save = value },
         "3600 1 300 100 60 10000",
         "",
-        "A checkpoint is taken when so many seconds have passed since the last one and so many changes were made. \
-         `save \"\"` takes none by time.",
+        "A checkpoint is taken when more than this many seconds have passed since the last one, with at least this many \
+         changes. `save \"\"` takes none by time.",
     ),
     Directive::supported(
         "auto-aof-rewrite-percentage",
@@ -138,7 +138,7 @@ pub(super) static PERSISTENCE: &[Directive] = &[
     Directive::not_needed("appendfilename", Inert::text("appendonly.aof"), FIXED_NAMES),
     Directive::not_needed("appenddirname", Inert::text("appendonlydir"), FIXED_NAMES),
     Directive::not_needed("no-appendfsync-on-rewrite", Inert::flag("no"), NO_REWRITE),
-    Directive::not_needed("aof-load-truncated", Inert::flag("yes"), "a torn end of the log is always cut by itself, and said"),
+    Directive::not_needed("aof-load-truncated", Inert::flag("yes"), "a torn end of the log is always cut, with a message"),
     Directive::not_needed("aof-use-rdb-preamble", Inert::flag("yes"), NO_REWRITE),
     Directive::not_needed("aof-timestamp-enabled", Inert::flag("no"), "the log always holds times"),
     Directive::not_needed("aof-rewrite-incremental-fsync", Inert::flag("yes"), NO_REWRITE),

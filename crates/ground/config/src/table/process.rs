@@ -33,7 +33,7 @@ pub(super) static FILES: &[Directive] = &[
         flag!(ignore_foreign_files),
         "no",
         "",
-        "Whether the start goes on, with an empty database, in a directory that holds the files of another server (dump.rdb, \
+        "Whether the server starts, with an empty database, in a directory that holds the files of another server (dump.rdb, \
          appendonlydir and others) and no data of this one. Otherwise it refuses it; onggi import reads such files.",
     )
     .at_start(),
@@ -88,13 +88,19 @@ pub(super) static THREADS: &[Directive] = &[
     Directive::not_needed("hash-seed", Inert::text(""), "each start draws a new seed, which keeps clients from choosing colliding keys"),
 ];
 
-const FIXED_BUSY_TIME: &str = "other clients get -BUSY once a script has run for 5 s, which cannot be changed yet";
 const EFFECTS: &str = "scripts are logged by their effects, always";
 
 pub(super) static EXTENSIONS: &[Directive] = &[
     Directive::always_refused("loadmodule", "modules are not loaded, so their commands and types would be missing"),
-    Directive::not_needed("busy-reply-threshold", Inert::integer("5000", 0, i64::MAX), FIXED_BUSY_TIME)
-        .alias(&["lua-time-limit"]),
+    Directive::supported(
+        "busy-reply-threshold",
+        integer!(busy_reply_threshold_ms: 0, i64::MAX),
+        "5000",
+        "milliseconds",
+        "Once a script or function has run for this long, other clients get -BUSY, and SCRIPT KILL or FUNCTION KILL ends it if it \
+         has changed nothing. With one worker, the server ends it at that time.",
+    )
+    .alias(&["lua-time-limit"]),
     Directive::not_needed("lua-replicate-commands", Inert::flag("yes"), EFFECTS),
 ];
 
@@ -122,7 +128,7 @@ pub(super) static PROCESS: &[Directive] = &[
         "default",
         "",
         "How SIGTERM ends the server: with the words of SHUTDOWN, or by default. By default a checkpoint is taken if there are \
-         save points and something was changed. If it fails, the server goes on serving; with force it ends all the same, with \
+         save points and something was changed. If it fails, the server keeps serving; with force it still ends, with \
          exit code 1.",
     ),
     Directive::supported(

@@ -1,12 +1,9 @@
-//! Who may connect and do what.
+//! Which clients may connect, and what they may do.
 
 use crate::directive::Directive;
 use crate::field::Field;
-use crate::field::choice;
+use crate::field::{choice, integer, optional_path};
 use crate::inert::Inert;
-
-const NO_ACL: &str = "users and their rights are not offered yet, so everybody would have every right; requirepass protects \
-                      the one user there is";
 
 pub(super) static SECURITY: &[Directive] = &[
     Directive::supported(
@@ -24,20 +21,41 @@ pub(super) static SECURITY: &[Directive] = &[
         choice!(enable_debug_command: DebugCommand),
         "no",
         "",
-        "Who may use the DEBUG command: nobody, everybody, or connections over loopback and the unix socket.",
+        "Which clients may use the DEBUG command: none, all, or connections over loopback and the unix socket.",
     )
     .at_start(),
-    Directive::always_refused("user", NO_ACL).sensitive(),
-    Directive::refused("aclfile", &[""], "", NO_ACL).at_start(),
-    Directive::not_needed(
-        "acl-pubsub-default",
-        Inert::choice("resetchannels", &["allchannels", "resetchannels"]),
-        "there are no users with channel rights yet",
+    Directive::user().sensitive().at_start(),
+    Directive::supported(
+        "aclfile",
+        optional_path!(acl_file),
+        "",
+        "",
+        "A file of users, one a line as in `user NAME RULE...`, which ACL LOAD reads and ACL SAVE writes. With it, this file \
+         has no `user` lines. Empty for none.",
+    )
+    .at_start(),
+    Directive::supported(
+        "acl-password-hash",
+        choice!(acl_password_hash: PasswordHash),
+        "sha256",
+        "",
+        "How new passwords of users are kept. sha256: as Redis and Valkey keep them, so that ACL files go both ways. argon2id: \
+         salted and slow to guess, for Onggi alone; a login takes some 30 ms of a thread the first time, and microseconds \
+         after that.",
     ),
-    Directive::not_needed(
+    Directive::supported(
+        "acl-pubsub-default",
+        choice!(acl_pubsub_default: ChannelDefault),
+        "resetchannels",
+        "",
+        "The channels that a new user may use: all, or none until its rules name some.",
+    ),
+    Directive::supported(
         "acllog-max-len",
-        Inert::integer("128", 0, i64::MAX),
-        "there are no users with rights yet, so there is no log of denials",
+        integer!(acl_log_entries_max: 0, i64::MAX),
+        "128",
+        "entries",
+        "How many denied requests and logins ACL LOG shows at most.",
     ),
     Directive::always_refused(
         "rename-command",
@@ -46,7 +64,7 @@ pub(super) static SECURITY: &[Directive] = &[
     Directive::not_needed(
         "enable-protected-configs",
         Inert::choice("no", &["no", "yes", "local"]),
-        "paths such as dir never change at run time, whoever asks",
+        "paths such as dir never change at run time",
     ),
     Directive::not_needed(
         "enable-module-command",

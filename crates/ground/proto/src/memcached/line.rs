@@ -49,7 +49,7 @@ impl Words {
     }
 }
 
-/// Where the first word at or behind `from` starts and ends.
+/// Where the first word at or after `from` starts and ends.
 pub(super) fn next_word(line: &[u8], from: usize) -> Option<(usize, usize)> {
     let rest = line.get(from..)?;
     let start = from.wrapping_add(rest.iter().position(|byte| *byte != b' ')?);

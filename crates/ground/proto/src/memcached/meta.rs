@@ -1,4 +1,4 @@
-//! Meta commands: two letters, a key, and flags of one letter, some with a value behind it.
+//! Meta commands: two letters, a key, and flags of one letter, some followed by a value.
 
 use super::line::Words;
 use super::parser::{DATA_BYTES_MAX, KEY_BYTES_MAX, Limits, Line, Parser, Progress, TOO_LONG, push, refused};

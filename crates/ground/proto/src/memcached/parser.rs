@@ -46,7 +46,7 @@ pub enum Progress {
         /// How many.
         consumed: usize,
     },
-    /// A part of a request. The caller keeps it and calls again with more bytes behind it.
+    /// A part of a request. The caller keeps it and calls again with more bytes appended.
     Incomplete,
     /// Bytes of another protocol. The connection closes without a reply.
     Foreign {
@@ -111,7 +111,7 @@ impl Verb {
         matches!(self, Self::Gat | Self::Gats)
     }
 
-    /// The command for a key, of which there are more behind it or not.
+    /// The command for a key, which may be followed by more keys.
     fn command(self, has_more: bool) -> Command {
         match (self, has_more) {
             (Self::Get, false) => Command::Get,
@@ -251,7 +251,7 @@ impl Parser {
         Progress::Request { command, consumed: next.map_or(line.end, |(start, _)| start) }
     }
 
-    /// `mget lenkeys numkeys` of ARCUS: checks the line of keys behind it, and gives the first.
+    /// `mget lenkeys numkeys` of ARCUS: checks the line of keys after it, and returns the first.
     fn get_many(&mut self, verb: Verb, line: Line<'_>, input: &[u8], words: &Words, out: &mut Arguments) -> Progress {
         let number = |index| parse_unsigned(words.bytes(line.bytes, index)).filter(|number| *number <= DATA_BYTES_MAX);
         let (Some(bytes), Some(count)) = (number(1), number(2)) else { return refused(Refusal::Format, line) };
@@ -295,6 +295,8 @@ impl Parser {
                 let command = if name == b"incr" { Command::Incr } else { Command::Decr };
                 with_number(command, line, &words, (is_number, Refusal::Delta), out)
             }
+            b"incr" if matches!(count, 6 | 7) => with_initial(Command::Incr, line, &words, out),
+            b"decr" if matches!(count, 6 | 7) => with_initial(Command::Decr, line, &words, out),
             b"touch" if matches!(count, 3 | 4) => {
                 let is_number = |word: &[u8]| parse_signed(word).is_some();
                 with_number(Command::Touch, line, &words, (is_number, Refusal::Expiration), out)
@@ -323,6 +325,12 @@ impl Parser {
             b"mgets" if count == 3 => self.get_many(Verb::Gets, line, input, &words, out),
             b"scan" if words.bytes(line.bytes, 1) == b"key" => all(Command::Arcus(Arcus::ScanKey), line, &words, out),
             b"version" => all(Command::Version, line, &words, out),
+            b"flush_prefix" if count > 1 => all(Command::Arcus(Arcus::FlushPrefix), line, &words, out),
+            b"ready" => all(Command::Arcus(Arcus::Ready), line, &words, out),
+            b"zkensemble" => all(Command::Arcus(Arcus::Ensemble), line, &words, out),
+            b"cluster" => all(Command::Arcus(Arcus::Cluster), line, &words, out),
+            b"scrub" => all(Command::Arcus(Arcus::Scrub), line, &words, out),
+            b"config" => all(Command::Arcus(Arcus::Config), line, &words, out),
             b"stats" => all(Command::Stats, line, &words, out),
             b"mn" => all(Command::MetaNoop, line, &words, out),
             b"quit" => all(Command::Quit, line, &words, out),
@@ -337,7 +345,7 @@ impl Parser {
         }
     }
 
-    /// `set key flags exptime bytes [noreply]` and its relatives, with the data behind the line.
+    /// `set key flags exptime bytes [noreply]` and its relatives, with the data after the line.
     fn store(
         &mut self,
         command: Command,
@@ -471,6 +479,24 @@ fn with_number(
     let count = if is_silent { words.len() } else { 3 };
     let places = [0, 1, 2, 3].map(|index| words.range(index));
     request(command, line.end, places.get(..count).unwrap_or_default(), out)
+}
+
+/// `incr key delta flags exptime initial [noreply]` of ARCUS.
+fn with_initial(command: Command, line: Line<'_>, words: &Words, out: &mut Arguments) -> Progress {
+    let is_silent = words.ends_with_noreply(line.bytes);
+    let number = |index| parse_unsigned(words.bytes(line.bytes, index));
+    let is_right = words.bytes(line.bytes, 1).len() <= KEY_BYTES_MAX
+        && number(3).is_some_and(|flags| flags <= u64::from(u32::MAX))
+        && parse_signed(words.bytes(line.bytes, 4)).is_some()
+        && number(5).is_some()
+        && (words.len() == 6 || is_silent);
+    if !is_right {
+        return refused_unless(is_silent, Refusal::Format, line);
+    }
+    if number(2).is_none() {
+        return refused_unless(is_silent, Refusal::Delta, line);
+    }
+    all(command, line, words, out)
 }
 
 /// `delete key [0] [noreply]`

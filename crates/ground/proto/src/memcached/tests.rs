@@ -70,6 +70,8 @@ fn requests_have_their_arguments_in_order() {
         ("cas k 1 2 1 77\r\nx\r\n", "Cas(cas k x 1 2 77)"),
         ("cas k 1 2 1 77 noreply\r\nx\r\n", "Cas(cas k x 1 2 77 noreply)"),
         ("incr k 5\r\ndecr k 6 noreply\r\n", "Incr(incr k 5), Decr(decr k 6 noreply)"),
+        ("incr k 5 1 0 7\r\n", "Incr(incr k 5 1 0 7)"),
+        ("decr k 5 1 -1 7 noreply\r\n", "Decr(decr k 5 1 -1 7 noreply)"),
         ("touch k 10\r\n", "Touch(touch k 10)"),
         (
             "delete k\r\ndelete k 0\r\ndelete k 0 noreply\r\n",
@@ -90,6 +92,8 @@ fn requests_have_their_arguments_in_order() {
             "Arcus(PipeBegin)(sop), Arcus(SopExist)(sop exist k x pipe), Arcus(SopExist)(sop exist k y ), \
              Arcus(PipeEnd)(\\n)",
         ),
+        // As ARCUS' Java client sends it.
+        ("sop exist k 1 1\r\nx\r\n", "Arcus(SopExist)(sop exist k x  1)"),
         ("bop mget 3 2 1..5 9\r\na b\r\n", "Arcus(BopMget)(bop mget 2 a b 1..5 9)"),
         ("bop update k 1 0x01 -1\r\n", "Arcus(BopUpdateEflag)(bop update k   1 0x01 -1)"),
         ("stats items\r\nverbosity 1\r\n", "Stats(stats items), Verbosity(verbosity 1)"),
@@ -115,7 +119,7 @@ fn wrong_lines_are_refused_as_memcached_refuses_them() {
         ("set k 4294967296 0 1\r\n".to_owned(), "Refused(Format)()"),
         ("set k x 0 3 noreply\r\n".to_owned(), ""),
         (format!("set {long} 0 0 1\r\n"), "Refused(Format)()"),
-        // As many bytes as announced are taken; what is behind them is a command.
+        // As many bytes as announced are taken; what follows is a command.
         ("set k 0 0 1\r\nabcmn\r\n".to_owned(), "Refused(Data)(), MetaNoop(mn)"),
         ("set k 0 0 1 noreply\r\nabc\r\n".to_owned(), "Refused(Unknown)()"),
         (format!("set k 0 0 101\r\n{}\r\nmn\r\n", "x".repeat(101)), "SetTooLarge(set k), MetaNoop(mn)"),
@@ -128,6 +132,11 @@ fn wrong_lines_are_refused_as_memcached_refuses_them() {
         ("mg !!! b\r\nms !!! 1 b\r\na\r\nmn\r\n".to_owned(), "Refused(Key)(), Refused(Key)(), MetaNoop(mn)"),
         (format!("ms k 101\r\n{}\r\nmn\r\n", "x".repeat(101)), "SetTooLarge(ms k), MetaNoop(mn)"),
         ("incr k x\r\n".to_owned(), "Refused(Delta)()"),
+        ("incr k x 0 0 1\r\n".to_owned(), "Refused(Delta)()"),
+        ("incr k 1 x 0 1\r\nincr k 1 0 x 1\r\n".to_owned(), "Refused(Format)(), Refused(Format)()"),
+        ("incr k 1 0 0 x\r\nincr k 1 0 0 1 other\r\n".to_owned(), "Refused(Format)(), Refused(Format)()"),
+        ("incr k 1 0 0 x noreply\r\nincr k 1 0 0\r\n".to_owned(), "Refused(Unknown)()"),
+        ("sop exist k 1 1 1\r\nmn\r\n".to_owned(), "Refused(Format)(), MetaNoop(mn)"),
         // Counts that cannot be right: the keys are skipped.
         ("mget 3 3\r\nabc\r\nmn\r\n".to_owned(), "Refused(BadValue)(), MetaNoop(mn)"),
         ("mget 3 2\r\nabc\r\nmn\r\n".to_owned(), "Refused(Data)(), MetaNoop(mn)"),

@@ -64,7 +64,7 @@ impl ReplyBuffer {
         self.raw_line(data);
     }
 
-    /// Bytes and a line end behind them.
+    /// Bytes followed by a line end.
     pub fn raw_line(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         self.bytes.extend_from_slice(b"\r\n");

@@ -55,7 +55,7 @@ impl ReplyBuffer {
         self.line(b'+', text.as_ref());
     }
 
-    /// An error. Its first word is the code, by which clients tell errors apart: `ERR`, `WRONGTYPE`, ...
+    /// An error. Its first word is the code, by which clients distinguish errors: `ERR`, `WRONGTYPE`, ...
     ///
     /// Whatever the text was made of, it stays one line: carriage returns, line feeds and zero bytes become blanks,
     /// those at the end go (CVE-2025-67733 was an error text that ended the reply and began another).

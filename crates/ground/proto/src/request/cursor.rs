@@ -44,7 +44,7 @@ impl Cursor {
         Self { offset: 0, scanned: 0, left: 0, next }
     }
 
-    /// Parses as far as the input goes. On [`Stop::Incomplete`], `self` is where to go on.
+    /// Parses as far as the input goes. On [`Stop::Incomplete`], `self` is where to continue.
     pub(super) fn advance(
         &mut self,
         input: &[u8],

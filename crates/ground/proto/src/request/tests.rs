@@ -483,7 +483,7 @@ fn a_large_bulk_is_handed_over_without_a_copy() {
     assert_eq!(parser.held_bytes(), 0);
 }
 
-/// Received by way of the caller's buffer, it has no more room either.
+/// Received through the caller's buffer, it has no more room either.
 #[test]
 fn a_large_bulk_received_in_pieces_has_no_spare_room() {
     let input = format!("*1\r\n$100000\r\n{}\r\n", "v".repeat(100_000)).into_bytes();

@@ -133,7 +133,7 @@ impl Create {
         if are_numbers { Self::parse(words, family) } else { None }
     }
 
-    /// The words of an insert behind its position: none, or `create` and attributes.
+    /// The words of an insert after its position: none, or `create` and attributes.
     pub fn parse_optional(words: &[&[u8]], family: Family) -> Option<Option<Self>> {
         match words.split_first() {
             None => Some(None),

@@ -80,7 +80,7 @@ pub(super) struct Read {
     pub(super) left_out: Option<usize>,
 }
 
-/// Why a line is refused, and how many bytes behind it are skipped.
+/// Why a line is refused, and how many bytes after it are skipped.
 pub(super) struct Wrong {
     pub(super) refusal: Refusal,
     pub(super) skipped: u64,
@@ -92,7 +92,7 @@ impl From<Refusal> for Wrong {
     }
 }
 
-/// Where the words of the family begin: behind its name and, for most, the name of the command and the key.
+/// Where the words of the family begin: after its name and, for most, the name of the command and the key.
 fn words_before(family: Family) -> usize {
     if family == Family::Any { 2 } else { 3 }
 }
@@ -268,7 +268,7 @@ pub(super) fn bare(command: Arcus, is_right: bool) -> Result<Read, Wrong> {
     }
 }
 
-/// A command with an element behind it, whose length is word `index` of the rest.
+/// A command followed by an element, whose length is word `index` of the rest.
 pub(super) fn with_element(command: Arcus, rest: &[&[u8]], index: usize, is_right: bool) -> Result<Read, Wrong> {
     let bytes = rest.get(index).and_then(|word| parse_unsigned(word)).filter(|bytes| *bytes <= DATA_BYTES_MAX);
     let bytes = bytes.filter(|_| is_right).ok_or(Refusal::Format)?;
@@ -282,7 +282,7 @@ pub(super) fn create(command: Arcus, rest: &[&[u8]], family: Family) -> Result<R
     bare(command, Create::parse_whole(rest, family).is_some())
 }
 
-/// Whether the words from `from` on are those of an insert behind its position and length.
+/// Whether the words from `from` on are those of an insert after its position and length.
 pub(super) fn may_create(rest: &[&[u8]], from: usize, family: Family) -> bool {
     rest.get(from..).is_some_and(|words| Create::parse_optional(words, family).is_some())
 }
@@ -308,7 +308,8 @@ fn set(name: &[u8], rest: &[&[u8]]) -> Result<Read, Wrong> {
         b"create" => create(Arcus::SopCreate, rest, Family::Set),
         b"insert" => with_element(Arcus::SopInsert, rest, 0, may_create(rest, 1, Family::Set)),
         b"delete" => with_element(Arcus::SopDelete, rest, 0, Removal::of_delete(behind).is_some()),
-        b"exist" => with_element(Arcus::SopExist, rest, 0, behind.is_empty()),
+        // ARCUS accepts a word after the length and ignores it; its Java client 1.13 sends the length twice.
+        b"exist" => with_element(Arcus::SopExist, rest, 0, behind.len() <= 1),
         b"get" => {
             let count = rest.first().and_then(|word| parse_unsigned(word));
             let is_right = count.is_some() && Removal::of_read(behind).is_some();
@@ -353,7 +354,7 @@ fn fields(command: Arcus, rest: &[&[u8]], is_right: bool) -> Result<Read, Wrong>
     words_block(command, (bytes, count), FIELDS_MAX, FIELD_BYTES_MAX)
 }
 
-/// A command with a line of words behind it.
+/// A command followed by a line of words.
 pub(super) fn words_block(
     command: Arcus,
     (bytes, count): (u64, u64),

@@ -24,7 +24,7 @@ const SMGET_COUNT_MAX: u64 = 2000;
 /// The most neighbours that `bop pwg` gets on each side.
 const NEIGHBOURS_MAX: u64 = 100;
 
-/// The words behind the key.
+/// The words after the key.
 pub(super) fn read(name: &[u8], rest: &[&[u8]]) -> Result<Read, Wrong> {
     let behind = rest.get(1..).unwrap_or_default();
     let has_bkey = rest.first().is_some_and(|word| parse_bkey(word).is_some());
@@ -108,7 +108,7 @@ pub(super) fn names_keys(family: Family, name: &[u8]) -> bool {
     family == Family::Tree && matches!(name, b"mget" | b"smget")
 }
 
-/// `lenkeys numkeys query`: the words behind the name.
+/// `lenkeys numkeys query`: the words after the name.
 pub(super) fn read_many(name: &[u8], rest: &[&[u8]]) -> Result<Read, Wrong> {
     let number = |index: usize| rest.get(index).and_then(|word| parse_count(word)).filter(|number| *number > 0);
     let (Some(bytes), Some(keys)) = (number(0), number(1)) else { return Err(Refusal::Format.into()) };

@@ -112,7 +112,7 @@ pub struct Filter {
     pub values: Vec<Vec<u8>>,
 }
 
-/// The filter at the front of these words, if there is one, and the words behind it. `None` when it is wrong.
+/// The filter at the front of these words, if there is one, and the words after it. `None` when it is wrong.
 pub fn take_filter<'w, 'a>(words: &'w [&'a [u8]]) -> Option<(Option<Filter>, &'w [&'a [u8]])> {
     if !words.get(2).is_some_and(|word| word.starts_with(b"0x")) {
         return Some((None, words));
@@ -164,7 +164,7 @@ pub fn parse_eflag_update(words: &[&[u8]]) -> Option<EflagUpdate> {
     }
 }
 
-/// Whether the first word of an insert behind its key is an eflag.
+/// Whether the first word of an insert after its key is an eflag.
 pub fn has_eflag(words: &[&[u8]]) -> bool {
     words.first().is_some_and(|word| word.starts_with(b"0x"))
 }

@@ -1,7 +1,7 @@
 //! The table: one row for each directive, one file for each group of sections.
 //!
 //! Which kind a row has follows from invariant C2: supported if its field steers something in this server, refused if
-//! somebody who sets it would rely on what does not happen, not needed otherwise.
+//! an operator who sets it would rely on something that does not happen, not needed otherwise.
 
 mod clients;
 mod clustering;
@@ -13,6 +13,7 @@ mod network;
 mod persistence;
 mod process;
 mod security;
+mod tier;
 
 use crate::directive::{Directive, Section};
 use crate::nearest::nearest;
@@ -24,11 +25,13 @@ pub static TABLE: &[Section] = &[
     Section { title: "Files", rows: process::FILES },
     Section { title: "Network", rows: network::NETWORK },
     Section { title: "Memcached clients", rows: network::MEMCACHED },
+    Section { title: "ARCUS cluster", rows: network::ARCUS },
     Section { title: "Metrics and page", rows: network::HTTP },
     Section { title: "Threads and databases", rows: process::THREADS },
     Section { title: "Security", rows: security::SECURITY },
     Section { title: "Clients and limits", rows: clients::CLIENTS },
     Section { title: "Memory", rows: memory::MEMORY },
+    Section { title: "Tier", rows: tier::TIER },
     Section { title: "Compression", rows: compression::COMPRESSION },
     Section { title: "Expiration and freeing", rows: memory::FREEING },
     Section { title: "Encodings", rows: encodings::ENCODINGS },
@@ -37,7 +40,8 @@ pub static TABLE: &[Section] = &[
     Section { title: "Persistence", rows: persistence::PERSISTENCE },
     Section { title: "Replication", rows: clustering::REPLICATION },
     Section { title: "Cluster", rows: clustering::CLUSTER },
-    Section { title: "TLS and other transports", rows: network::TRANSPORTS },
+    Section { title: "TLS", rows: network::TLS },
+    Section { title: "Other transports", rows: network::TRANSPORTS },
     Section { title: "Keyspace events, scripts and modules", rows: process::EXTENSIONS },
     Section { title: "Process", rows: process::PROCESS },
 ];
@@ -72,9 +76,9 @@ mod tests {
     #[test]
     fn every_name_of_redis_and_valkey_has_a_row() {
         for (list, names) in [
-            ("Valkey 9.1", include_str!("../../testdata/names-valkey-9.1.txt")),
-            ("Redis 7.0", include_str!("../../testdata/names-redis-7.0.txt")),
-            ("Debian's redis.conf", include_str!("../../testdata/names-debian-redis-7.0.txt")),
+            ("Valkey 9.1", include_str!("../testdata/names-valkey-9.1.txt")),
+            ("Redis 7.0", include_str!("../testdata/names-redis-7.0.txt")),
+            ("Debian's redis.conf", include_str!("../testdata/names-debian-redis-7.0.txt")),
         ] {
             let missing: Vec<_> = names.lines().filter(|name| find(name.as_bytes()).is_none()).collect();
             assert!(missing.is_empty(), "{list} has {missing:?}");
@@ -119,12 +123,13 @@ mod tests {
                 Field::Flag { .. } => vec!["yes".into(), "no".into()],
                 Field::Choice { words, .. } => words.iter().map(|word| word.to_string()).collect(),
                 Field::Permissions { .. } => vec!["0".into(), "777".into()],
-                Field::Path { .. } | Field::Secret { .. } => vec!["x y".into(), "".into()],
+                Field::Path { .. } | Field::Secret { .. } | Field::Text { .. } => vec!["x y".into(), "".into()],
                 Field::Share { .. } => vec!["100%".into(), "7".into()],
                 Field::Addresses { .. } => vec!["* -::*".into(), "127.0.0.1".into()],
                 Field::OutputLimits { .. } => vec!["normal 1 2 3 slave 4 5 6 pubsub 7 8 9".into()],
                 Field::Databases { .. } => vec!["0 engine disk 255 engine disk".into()],
                 Field::SavePoints { .. } => vec!["".into(), "1 0".into(), "900 1 60 10000".into()],
+                Field::Primary { .. } => vec!["".into(), "10.0.0.1 6379".into()],
                 Field::Events { .. } => vec!["".into(), "A".into(), "g$lKE".into(), "AnKEm".into()],
                 Field::Percentiles { .. } => vec!["0 99.5 100".into()],
                 Field::Ending { .. } => vec!["default".into(), "nosave now force safe failover".into(), "save".into()],
@@ -158,12 +163,12 @@ mod tests {
                 Kind::NotNeeded { reason, .. } => assert!(!reason.is_empty() && !reason.ends_with('.'), "{}", row.name),
                 Kind::Refused(refusal) => {
                     assert!(!refusal.reason.ends_with('.'), "{}", row.name);
-                    let answered = refusal.answer.is_none_or(|answer| {
-                        refusal.accepted.contains(&answer) || row.name == "replicaof" || refusal.accepted.is_empty()
-                    });
+                    let answered = refusal
+                        .answer
+                        .is_none_or(|answer| refusal.accepted.contains(&answer) || refusal.accepted.is_empty());
                     assert!(answered, "{}: what CONFIG GET answers should be accepted", row.name);
                 }
-                Kind::Include => {}
+                Kind::Include | Kind::User => {}
             }
         }
     }

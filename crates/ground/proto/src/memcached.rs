@@ -1,4 +1,4 @@
-//! Requests in memcached's text protocol: a line of words, behind some of them a block of data.
+//! Requests in memcached's text protocol: a line of words; some are followed by a block of data.
 //!
 //! ```text
 //!  set k 0 0 5\r\nhello\r\n     Request { command: Set, consumed: 20 }

@@ -7,7 +7,7 @@
 //!  0 lop insert | 1 k | 2 hello (the block) | 3 noreply (or pipe, or nothing) | 4 0 | 5 create | 6 1 | 7 0 | 8 0
 //! ```
 //!
-//! The words from the fifth argument on are those of the line behind the key, without the length of the block. The
+//! The words from the fifth argument on are those of the line after the key, without the length of the block. The
 //! parser checks them with [`grammar`]; handlers read them with the same functions.
 //!
 //! A pipe is a run of requests of which all but the last end with `pipe`. The parser says where one begins
@@ -98,11 +98,23 @@ pub enum Arcus {
     BopSmget,
     /// `scan key cursor [options]`: all words of the line, as they are.
     ScanKey,
+    /// `ready`
+    Ready,
+    /// `zkensemble set list`, `get` or `rejoin`
+    Ensemble,
+    /// `cluster join how`
+    Cluster,
+    /// `scrub [stale]`
+    Scrub,
+    /// `config name [value]`
+    Config,
+    /// `flush_prefix prefix [delay] [noreply]`
+    FlushPrefix,
 }
 
 impl Arcus {
     /// All of them, each at its own number.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 43] = [
         Self::PipeBegin,
         Self::PipeEnd,
         Self::GetAttr,
@@ -140,5 +152,11 @@ impl Arcus {
         Self::BopMget,
         Self::BopSmget,
         Self::ScanKey,
+        Self::Ready,
+        Self::Ensemble,
+        Self::Cluster,
+        Self::Scrub,
+        Self::Config,
+        Self::FlushPrefix,
     ];
 }

@@ -99,7 +99,7 @@ pub enum Outage {
         /// The same disk and seed give the same result.
         seed: u64,
     },
-    /// The process ends by itself or by `kill -9`: the page cache survives (S6).
+    /// The process exits or is ended by `kill -9`: the page cache survives (S6).
     ProcessKill,
 }
 

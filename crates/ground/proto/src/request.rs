@@ -125,7 +125,7 @@ pub enum Progress {
         /// The bytes of the input it took.
         consumed: usize,
     },
-    /// The request goes on in bytes yet to arrive. Nothing has been appended.
+    /// The request continues in bytes yet to arrive. Nothing has been appended.
     Incomplete {
         /// The bytes of the input to pass again, followed by those that arrive. The others are with the parser.
         keep: usize,
@@ -242,8 +242,8 @@ impl RequestParser {
         receiving.filter(|receiving| !receiving.is_dropped()).map(LargeBulk::new)
     }
 
-    /// Keeps nothing of the large bulk being received, from now on. Framing goes on: the parser skips what is missing,
-    /// and the request ends as [`Progress::Dropped`]. Gives the bytes received so far, which may take time to free.
+    /// From now on keeps nothing of the large bulk being received. Framing continues: the parser skips what is missing,
+    /// and the request ends as [`Progress::Dropped`]. Returns the bytes received so far, which may take time to free.
     pub fn drop_large_bulk(&mut self) -> Vec<u8> {
         let receiving = self.partial.as_mut().and_then(|partial| partial.receiving.as_mut());
         receiving.map(Receiving::drop_bytes).unwrap_or_default()
@@ -262,7 +262,7 @@ impl RequestParser {
         })
     }
 
-    /// Goes on with an unfinished request.
+    /// Continues an unfinished request.
     #[inline(never)]
     fn resume(&mut self, input: &[u8], limits: &Limits, out: &mut Arguments) -> Result<Progress, ProtocolError> {
         let Some(mut partial) = self.partial.take() else { return Ok(Progress::Incomplete { keep: input.len() }) };

@@ -1,0 +1,59 @@
+//! Values on a tier.
+
+use crate::directive::Directive;
+use crate::field::{choice, optional_path, size};
+
+/// The longest value of a tier.
+const VALUE_MAX: u64 = 16 << 20;
+
+pub(super) static TIER: &[Directive] = &[
+    Directive::supported(
+        "tier-dir",
+        optional_path!(tier_dir),
+        "",
+        "",
+        "The directory for values that memory has no room for. Keys stay in memory. Empty for no tier. A data directory that \
+         has values on a tier needs it at every start.",
+    )
+    .at_start(),
+    Directive::supported(
+        "tier-max-bytes",
+        size!(tier_max_bytes: 0, u64::MAX),
+        "0",
+        "bytes",
+        "How many bytes the files of the tier may take. A full tier takes no further values: they stay in memory, and \
+         `maxmemory-policy` applies. 0 is no limit.",
+    ),
+    Directive::supported(
+        "tier-retain-max-bytes",
+        size!(tier_retain_bytes_max: 0, u64::MAX),
+        "0",
+        "bytes",
+        "How many bytes of the tier old checkpoints may keep, in files that hold no value of now. With more, the oldest \
+         checkpoint is given up, and a restore begins at a later moment. 0 is no limit.",
+    ),
+    Directive::supported(
+        "tier-min-value-size",
+        size!(tier_value_bytes_min: 64, VALUE_MAX),
+        "64",
+        "bytes",
+        "Shorter values stay in memory. A value takes about 40 bytes of memory when it is on the tier, and values above 16 MB \
+         never go there.",
+    ),
+    Directive::supported(
+        "tier-policy",
+        choice!(tier_policy: TierPolicy),
+        "pressure",
+        "",
+        "When values go to the tier. `pressure`: when less than a sixteenth of `maxmemory` is left, those first that \
+         were not used lately. `write`: all values from `tier-min-value-size` on, within a tenth of a second after they \
+         are written.",
+    ),
+    Directive::refused(
+        "tier-medium",
+        &["file"],
+        "file",
+        "the tier is kept in files; auto, dax and shared, which map the medium, are not offered yet",
+    )
+    .at_start(),
+];
