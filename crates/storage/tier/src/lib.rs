@@ -1,0 +1,40 @@
+//! A tier: values that memory has no room for, in log-structured segments on files.
+//!
+//! ```text
+//! append -> buffer of the open segment -> pending chunk -> file (writer thread) -> synced (before a checkpoint)
+//!                '------- a read finds the value in whichever of these has it -------'
+//! ```
+//!
+//! T1. A record is written once. Its address is never used again: segment numbers only grow.
+//! T2. A checkpoint that names addresses is committed only after [`Tier::sync`] has returned. After a failed sync the
+//!     tier takes no more values, and every later sync fails: what the failed one lost is unknown.
+//! T3. A segment is removed when no entry in memory has an address in it, and every retained checkpoint began after the
+//!     last entry left it ([`Tier::retire`]).
+//! T4. Cleaning moves the live values of a segment to another one, before the segment is removed as T3 says. So a
+//!     checkpoint or a read that has an address of before still finds its record.
+//! T5. Each read compares length, key and checksum. Damage costs the keys of the damaged records, and no others.
+//!
+//! Format: docs/formats/tier-segment.md.
+#![forbid(unsafe_code)]
+
+mod error;
+mod format;
+mod identity;
+mod ledger;
+mod names;
+pub mod offline;
+mod reader;
+mod scan;
+mod tail;
+mod tier;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::TierError;
+pub use format::{HEADER_BYTES, RECORD_HEAD_BYTES, SEGMENT_BYTES};
+pub use identity::TierId;
+pub use names::segment_number;
+pub use reader::TierReader;
+pub use scan::Scan;
+pub use tier::{Figures, Options, Tier};

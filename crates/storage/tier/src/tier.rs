@@ -1,0 +1,609 @@
+//! The tier: appends, reads, syncs, and the removal of dead segments.
+
+use crate::format::{self, KEY_LEN_MAX, RECORD_HEAD_BYTES, UNIT_BYTES, record_bytes};
+use crate::ledger::Ledger;
+use crate::scan::Scan;
+use crate::tail::{Place, Tail};
+use crate::{TierError, TierId, identity, names, offline};
+use engine::tier::{NewRecord, Origin, VALUE_LEN_MAX};
+use engine::{Encoding, TierAddress, TierRefusal, ValueTier};
+use parking_lot::{Condvar, Mutex};
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use vfs::{File, FileLock, FileSystem, OpenOptions};
+
+/// Segment files that are kept open for reads.
+const OPEN_FILES_MAX: usize = 256;
+
+/// Time between two tries of a write that has failed.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// How a tier is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Bytes of all segments, at most.
+    pub max_bytes: u64,
+    /// Values shorter than this stay in memory.
+    pub value_len_min: usize,
+    /// Values go to the tier soon after they are written, even if there is memory for them.
+    pub takes_written: bool,
+    /// The longest segment: [`crate::SEGMENT_BYTES`], or less in tests. In force from the opening on.
+    pub segment_bytes: u64,
+}
+
+/// How often the cleaner looks for work.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Segments of space that only cleaning may take, and the share of `max_bytes` that they are at most.
+const RESERVED_SEGMENTS: u64 = 2;
+const RESERVED_SHARE: u64 = 16;
+
+/// What a tier has and has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Segments.
+    pub segments: u64,
+    /// Segments that entries name and that have no file.
+    pub missing_segments: u64,
+    /// Bytes of all segments.
+    pub bytes: u64,
+    /// Bytes of records that entries have.
+    pub live_bytes: u64,
+    /// Bytes of values that no entry has, in segments with live ones. Cleaning gives them back.
+    pub dead_bytes: u64,
+    /// Bytes of segments without live values. They go with the checkpoints that may name them.
+    pub pinned_bytes: u64,
+    /// Bytes in memory that are to be written.
+    pub waiting_bytes: u64,
+    /// Values appended since the start.
+    pub appended_values: u64,
+    /// Bytes of their records.
+    pub appended_bytes: u64,
+    /// Segments cleaned since the start.
+    pub cleaned_segments: u64,
+    /// Bytes of the records that cleaning has moved.
+    pub cleaning_bytes: u64,
+    /// Values read since the start.
+    pub read_values: u64,
+    /// Reads that failed.
+    pub failed_reads: u64,
+    /// Whether it takes no values: it is full, or cannot be written.
+    pub is_full: bool,
+}
+
+#[derive(Default)]
+struct Counters {
+    appended_values: AtomicU64,
+    appended_bytes: AtomicU64,
+    cleaned_segments: AtomicU64,
+    cleaning_bytes: AtomicU64,
+    read_values: AtomicU64,
+    failed_reads: AtomicU64,
+}
+
+/// What changes with every append.
+#[derive(Default)]
+struct State {
+    tail: Tail,
+    ledger: Ledger,
+    /// The number of the next segment.
+    next: u32,
+    /// Segments with bytes that are not durable.
+    unsynced: BTreeSet<u32>,
+    /// The oldest checkpoint that is retained, or that may come to be; `None` while there is none.
+    oldest: Option<u32>,
+    /// Why the last write failed, until one succeeds.
+    write_failure: Option<String>,
+    /// Why the first sync failed (T2).
+    sync_failure: Option<String>,
+    is_full: bool,
+    /// All entries of a start are loaded, so live bytes are known.
+    is_loaded: bool,
+    is_ended: bool,
+}
+
+type Tell = Box<dyn Fn(&str) + Send + Sync>;
+
+/// An open tier. Locked against other processes.
+pub struct Tier {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    place: Place,
+    max_bytes: AtomicU64,
+    value_len_min: AtomicUsize,
+    takes_written: AtomicBool,
+    state: Mutex<State>,
+    /// Notified when a chunk is ready, and at the end.
+    work: Condvar,
+    /// Notified when a segment is begun, and at the end.
+    garbage: Condvar,
+    /// Held while a chunk is written: the file of the segment written last.
+    writing: Mutex<Option<(u32, Arc<dyn File>)>>,
+    files: Mutex<HashMap<u32, Arc<dyn File>>>,
+    counters: Counters,
+    tell: Tell,
+    _lock: FileLock,
+}
+
+impl Tier {
+    /// Opens the tier in a directory, and makes it if there is none. `expected` is the tier that the data directory
+    /// names; without one the directory must have no segments. `new` names a tier that is made. `tell` says what an
+    /// operator has to know.
+    ///
+    /// # Errors
+    /// The directory has another tier, or none although one is expected; or it cannot be read or locked.
+    pub fn open(
+        fs: Arc<dyn FileSystem>,
+        dir: &Path,
+        expected: Option<TierId>,
+        new: TierId,
+        options: Options,
+        tell: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Arc<Self>, TierError> {
+        let path = || dir.to_owned();
+        if expected.is_some() && identity::read(&*fs, dir)?.is_none() {
+            return Err(TierError::Missing { path: path() });
+        }
+        vfs::create_dirs_synced(&*fs, dir)?;
+        let lock = fs.try_lock(&dir.join(names::LOCK))?;
+        let segments = offline::segments(&*fs, dir)?;
+        let id = match (identity::read(&*fs, dir)?, expected) {
+            (Some(found), Some(expected)) if found == expected => found,
+            // A crash before the data directory named it.
+            (Some(found), None) if segments.is_empty() => found,
+            (None, None) if segments.is_empty() => {
+                identity::write(&*fs, dir, new)?;
+                new
+            }
+            (None, Some(_)) => return Err(TierError::Missing { path: path() }),
+            _ => return Err(TierError::Foreign { path: path() }),
+        };
+        let mut state = State::default();
+        segments.iter().for_each(|(number, bytes)| state.ledger.add(*number, *bytes));
+        state.next = state.ledger.last().map_or(1, |last| last.saturating_add(1));
+        Ok(Arc::new(Self {
+            fs,
+            dir: dir.to_owned(),
+            place: Place { id, segment_bytes: options.segment_bytes },
+            max_bytes: AtomicU64::new(options.max_bytes),
+            value_len_min: AtomicUsize::new(options.value_len_min),
+            takes_written: AtomicBool::new(options.takes_written),
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            garbage: Condvar::new(),
+            writing: Mutex::new(None),
+            files: Mutex::default(),
+            counters: Counters::default(),
+            tell: Box::new(tell),
+            _lock: lock,
+        }))
+    }
+
+    /// Which tier it is.
+    pub fn id(&self) -> TierId {
+        self.place.id
+    }
+
+    /// Its directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Follows changed settings.
+    pub fn set_options(&self, options: Options) {
+        self.max_bytes.store(options.max_bytes, Ordering::Relaxed);
+        self.value_len_min.store(options.value_len_min, Ordering::Relaxed);
+        self.takes_written.store(options.takes_written, Ordering::Relaxed);
+        self.state.lock().is_full = false;
+    }
+
+    /// Writes what is ready until [`Tier::end`]: the work of a thread.
+    pub fn run(&self) {
+        loop {
+            let mut state = self.state.lock();
+            if state.is_ended {
+                return;
+            }
+            if state.write_failure.is_some() {
+                self.work.wait_for(&mut state, RETRY);
+            } else if state.tail.first().is_none() {
+                self.work.wait(&mut state);
+            }
+            let oldest = state.oldest;
+            drop(state);
+            // `write_waiting` reports a failure, and this loop tries again.
+            let _ = self.write_waiting();
+            // Without checkpoints nothing else asks for it.
+            if oldest.is_none() {
+                let _ = self.retire(oldest);
+            }
+        }
+    }
+
+    /// Ends [`Tier::run`].
+    pub fn end(&self) {
+        self.state.lock().is_ended = true;
+        self.work.notify_all();
+        self.garbage.notify_all();
+    }
+
+    /// Writes the chunks that are ready.
+    ///
+    /// # Errors
+    /// The file system's. What is not written stays in memory. The tier takes no values until a later call succeeds.
+    pub fn write_waiting(&self) -> Result<(), TierError> {
+        let mut writing = self.writing.lock();
+        loop {
+            let Some(chunk) = self.state.lock().tail.first() else { return Ok(()) };
+            let result = self.file_to_write(&mut writing, chunk.segment);
+            let result = result.and_then(|file| Ok(file.write_all_at(&chunk.bytes, chunk.at)?));
+            let mut state = self.state.lock();
+            match result {
+                Ok(()) => {
+                    state.tail.written();
+                    state.unsynced.insert(chunk.segment);
+                    if state.write_failure.take().is_some() {
+                        drop(state);
+                        (self.tell)("the tier can be written again");
+                    }
+                }
+                Err(error) => {
+                    let is_new = state.write_failure.replace(error.to_string()).is_none();
+                    drop(state);
+                    if is_new {
+                        (self.tell)(&format!(
+                            "the tier in {} cannot be written, values stay in memory: {error}",
+                            self.dir.display()
+                        ));
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn file_to_write(
+        &self,
+        writing: &mut Option<(u32, Arc<dyn File>)>,
+        segment: u32,
+    ) -> Result<Arc<dyn File>, TierError> {
+        if let Some((number, file)) = writing
+            && *number == segment
+        {
+            return Ok(file.clone());
+        }
+        let file = self.fs.open(&self.path(segment), OpenOptions::write().create())?;
+        *writing = Some((segment, file.clone()));
+        Ok(file)
+    }
+
+    fn path(&self, segment: u32) -> PathBuf {
+        self.dir.join(names::segment(segment))
+    }
+
+    /// Makes all values durable that were appended before the call. Blocks for as long as the device takes.
+    ///
+    /// # Errors
+    /// A write failed, which may be tried again; or a sync failed, now or earlier (T2).
+    pub fn sync(&self) -> Result<(), TierError> {
+        self.state.lock().tail.close_chunks();
+        self.write_waiting()?;
+        let unsynced = {
+            let mut state = self.state.lock();
+            if let Some(why) = &state.sync_failure {
+                return Err(TierError::Unsynced { why: why.clone() });
+            }
+            std::mem::take(&mut state.unsynced)
+        };
+        if unsynced.is_empty() {
+            return Ok(());
+        }
+        let sync_one = |segment: &u32| Ok(self.fs.open(&self.path(*segment), OpenOptions::write())?.sync_all()?);
+        let synced: Result<(), TierError> = unsynced.iter().try_for_each(sync_one);
+        let synced = synced.and_then(|()| Ok(self.fs.sync_dir(&self.dir)?));
+        synced.map_err(|error| {
+            let why = error.to_string();
+            self.state.lock().sync_failure = Some(why.clone());
+            TierError::Unsynced { why }
+        })
+    }
+
+    /// A checkpoint of this number begins. Call it before its cut.
+    pub fn begin_set(&self, set: u32) {
+        let mut state = self.state.lock();
+        state.ledger.begin_set(set);
+        state.oldest.get_or_insert(set);
+    }
+
+    /// All entries of a start are loaded; `set` is the newest checkpoint.
+    pub fn loaded(&self, set: u32) {
+        let mut state = self.state.lock();
+        state.ledger.loaded(set);
+        state.is_loaded = true;
+    }
+
+    /// Removes segments that nothing needs; `oldest` is the oldest checkpoint that is retained, durably.
+    ///
+    /// # Errors
+    /// A file cannot be removed. It is tried again at the next start.
+    pub fn retire(&self, oldest: Option<u32>) -> Result<(), TierError> {
+        let dead = {
+            let mut state = self.state.lock();
+            let State { ledger, tail, unsynced, oldest: known, .. } = &mut *state;
+            // One that has begun meanwhile counts as retained until it has failed.
+            *known = oldest.or(*known);
+            let dead = ledger.take_dead(*known, |segment| tail.is_writing(segment));
+            unsynced.retain(|segment| !dead.contains(segment));
+            state.is_full &= dead.is_empty();
+            dead
+        };
+        for segment in dead {
+            self.files.lock().remove(&segment);
+            match self.fs.remove_file(&self.path(segment)) {
+                // It had none.
+                Err(error) if error.is_not_found() => {}
+                removed => removed?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that segments may take for values of this origin. Cleaning may take more, or a full tier could not be
+    /// cleaned.
+    fn limit(&self, origin: Origin) -> u64 {
+        let max = self.max_bytes.load(Ordering::Relaxed);
+        let reserved = (RESERVED_SEGMENTS * self.place.segment_bytes).min(max / RESERVED_SHARE);
+        match origin {
+            Origin::Memory if max < u64::MAX => max - reserved,
+            _ => max,
+        }
+    }
+
+    /// The segment to clean next, if there is enough to gain; with `is_short` as if space were short.
+    pub fn victim(&self, is_short: bool) -> Option<u32> {
+        let state = self.state.lock();
+        self.victim_of(&state, is_short)
+    }
+
+    fn victim_of(&self, state: &State, is_short: bool) -> Option<u32> {
+        if !state.is_loaded || state.write_failure.is_some() || state.sync_failure.is_some() {
+            return None;
+        }
+        let near = state.ledger.bytes().saturating_add(RESERVED_SEGMENTS * self.place.segment_bytes);
+        let is_short = is_short || near > self.limit(Origin::Memory);
+        state.ledger.victim(is_short, |segment| state.tail.is_writing(segment))
+    }
+
+    /// Waits for a segment to clean; `None` at the end.
+    pub fn wait_for_victim(&self) -> Option<u32> {
+        let mut state = self.state.lock();
+        while !state.is_ended {
+            if let Some(segment) = self.victim_of(&state, false) {
+                return Some(segment);
+            }
+            self.garbage.wait_for(&mut state, LOOK);
+        }
+        None
+    }
+
+    /// Pauses cleaning; false at the end.
+    pub fn pause(&self, time: Duration) -> bool {
+        let (mut state, until) = (self.state.lock(), Instant::now() + time);
+        while !state.is_ended && !self.garbage.wait_until(&mut state, until).timed_out() {}
+        !state.is_ended
+    }
+
+    /// Whether there is so little space that cleaning should not pause.
+    pub fn is_short(&self) -> bool {
+        let state = self.state.lock();
+        let (space, held) = (state.ledger.space(), state.ledger.bytes());
+        space.dead > space.live / 2 || held > self.limit(Origin::Memory)
+    }
+
+    /// The longest segment.
+    pub fn segment_bytes(&self) -> u64 {
+        self.place.segment_bytes
+    }
+
+    /// All records of a segment that is not being written.
+    ///
+    /// # Errors
+    /// It cannot be read, or its header is damaged.
+    pub fn scan(&self, segment: u32) -> Result<Scan, TierError> {
+        Scan::new(self.file_to_read(segment)?, Some(segment))
+    }
+
+    /// All live records that could be moved from a segment are moved.
+    pub fn set_cleaned(&self, segment: u32) {
+        self.state.lock().ledger.set_cleaned(segment);
+        self.counters.cleaned_segments.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Bytes of segments without live values that go when all checkpoints before `set` are given up, and of those that
+    /// then stay.
+    pub fn pinned_before(&self, set: u32) -> (u64, u64) {
+        self.state.lock().ledger.pinned_before(set)
+    }
+
+    /// What it has and has done.
+    pub fn figures(&self) -> Figures {
+        let state = self.state.lock();
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let space = state.ledger.space();
+        let (mut segments, mut missing_segments) = (0, 0);
+        state.ledger.iter().for_each(|(_, segment)| match segment.is_missing {
+            true => missing_segments += 1,
+            false => segments += 1,
+        });
+        Figures {
+            segments,
+            missing_segments,
+            bytes: state.ledger.bytes(),
+            live_bytes: state.ledger.live(),
+            dead_bytes: space.dead,
+            pinned_bytes: space.pinned,
+            waiting_bytes: state.tail.bytes() as u64,
+            appended_values: read(&self.counters.appended_values),
+            appended_bytes: read(&self.counters.appended_bytes),
+            cleaned_segments: read(&self.counters.cleaned_segments),
+            cleaning_bytes: read(&self.counters.cleaning_bytes),
+            read_values: read(&self.counters.read_values),
+            failed_reads: read(&self.counters.failed_reads),
+            is_full: state.is_full || state.write_failure.is_some() || state.sync_failure.is_some(),
+        }
+    }
+
+    fn file_to_read(&self, segment: u32) -> Result<Arc<dyn File>, vfs::FsError> {
+        if let Some(file) = self.files.lock().get(&segment) {
+            return Ok(file.clone());
+        }
+        let file = self.fs.open(&self.path(segment), OpenOptions::read())?;
+        let mut files = self.files.lock();
+        if files.len() >= OPEN_FILES_MAX {
+            files.clear();
+        }
+        files.insert(segment, file.clone());
+        Ok(file)
+    }
+
+    fn read(&self, key: &[u8], address: TierAddress, value: &mut Vec<u8>) -> Result<Encoding, TierError> {
+        read_record(self.file_to_read(address.segment), key, address, value)
+    }
+
+    /// Reads a value for a tool that has no open tier.
+    ///
+    /// # Errors
+    /// As [`ValueTier::get`].
+    pub fn read_in(
+        fs: &dyn FileSystem,
+        dir: &Path,
+        key: &[u8],
+        address: TierAddress,
+        value: &mut Vec<u8>,
+    ) -> Result<Encoding, TierError> {
+        let file = fs.open(&dir.join(names::segment(address.segment)), OpenOptions::read());
+        read_record(file, key, address, value)
+    }
+}
+
+/// Reads the record at an address from its segment's file, and checks it (T4).
+fn read_record(
+    file: vfs::Result<Arc<dyn File>>,
+    key: &[u8],
+    address: TierAddress,
+    value: &mut Vec<u8>,
+) -> Result<Encoding, TierError> {
+    let at = u64::from(address.offset) * UNIT_BYTES;
+    let damaged = |what| TierError::Damaged { segment: address.segment, offset: at, what };
+    let mut record = vec![0; RECORD_HEAD_BYTES + key.len() + address.len as usize];
+    file.and_then(|file| file.read_exact_at(&mut record, at)).map_err(|error| damaged(error.to_string()))?;
+    let (encoding, bytes) = format::check(&record, key, address).map_err(damaged)?;
+    value.extend_from_slice(bytes);
+    Ok(encoding)
+}
+
+impl ValueTier for Tier {
+    fn append(&self, record: &NewRecord<'_>, origin: Origin) -> Result<TierAddress, TierRefusal> {
+        if record.value.len() > VALUE_LEN_MAX || record.key.len() > KEY_LEN_MAX {
+            return Err(TierRefusal::Full);
+        }
+        let bytes = record_bytes(record.key.len(), record.value.len() as u32);
+        let mut state = self.state.lock();
+        if state.write_failure.is_some() || state.sync_failure.is_some() {
+            return Err(TierRefusal::Full);
+        }
+        let max = self.limit(origin);
+        if state.ledger.bytes().saturating_add(bytes) > max {
+            if !std::mem::replace(&mut state.is_full, true) {
+                let (held, space) = (state.ledger.bytes(), state.ledger.space());
+                drop(state);
+                (self.tell)(&format!(
+                    "the tier is full: {held} bytes of {max}, {} of them in use and {} kept for checkpoints; values \
+                     stay in memory. Raise tier-max-bytes, or keep fewer checkpoints",
+                    space.live, space.pinned
+                ));
+            }
+            return Err(TierRefusal::Full);
+        }
+        if state.tail.is_busy() {
+            return Err(TierRefusal::Busy);
+        }
+        let next = state.next;
+        let appended = state.tail.append(record, origin, next, self.place);
+        if let Some(begun) = appended.begun {
+            state.next = begun.saturating_add(1);
+            state.ledger.add(begun, 0);
+        }
+        state.ledger.grow(appended.address.segment, appended.bytes);
+        drop(state);
+        if appended.is_chunk_full {
+            self.work.notify_one();
+        }
+        if appended.begun.is_some() {
+            self.garbage.notify_all();
+        }
+        match origin {
+            Origin::Memory => {
+                self.counters.appended_values.fetch_add(1, Ordering::Relaxed);
+                self.counters.appended_bytes.fetch_add(appended.bytes, Ordering::Relaxed);
+            }
+            Origin::Cleaning => _ = self.counters.cleaning_bytes.fetch_add(appended.bytes, Ordering::Relaxed),
+        }
+        Ok(appended.address)
+    }
+
+    fn retain(&self, key: &[u8], address: TierAddress) {
+        let mut state = self.state.lock();
+        let is_missing = state.ledger.retain(address.segment, record_bytes(key.len(), address.len));
+        if is_missing {
+            // Its number is not given again.
+            state.next = state.next.max(address.segment.saturating_add(1));
+            drop(state);
+            (self.tell)(&format!(
+                "tier segment {} is missing in {}: reads of its values answer an error",
+                address.segment,
+                self.dir.display()
+            ));
+        }
+    }
+
+    fn release(&self, key: &[u8], address: TierAddress) {
+        self.state.lock().ledger.release(address.segment, record_bytes(key.len(), address.len));
+    }
+
+    fn try_get(&self, key: &[u8], address: TierAddress, value: &mut Vec<u8>) -> Option<Encoding> {
+        let state = self.state.lock();
+        let (encoding, bytes) = format::check(state.tail.record(address)?, key, address).ok()?;
+        value.extend_from_slice(bytes);
+        drop(state);
+        self.counters.read_values.fetch_add(1, Ordering::Relaxed);
+        Some(encoding)
+    }
+
+    fn get(&self, key: &[u8], address: TierAddress, value: &mut Vec<u8>) -> io::Result<Encoding> {
+        if let Some(encoding) = self.try_get(key, address, value) {
+            return Ok(encoding);
+        }
+        let result = self.read(key, address, value);
+        let counter = if result.is_ok() { &self.counters.read_values } else { &self.counters.failed_reads };
+        counter.fetch_add(1, Ordering::Relaxed);
+        Ok(result?)
+    }
+
+    fn relieve(&self) {
+        // `write_waiting` reports a failure, and the tier then refuses values.
+        let _ = self.write_waiting();
+    }
+
+    fn value_len_min(&self) -> usize {
+        self.value_len_min.load(Ordering::Relaxed)
+    }
+
+    fn takes_written(&self) -> bool {
+        self.takes_written.load(Ordering::Relaxed)
+    }
+}
