@@ -13,7 +13,7 @@
 //!     proportional to what the bytes can stand for.
 //! C3. Values cause no allocation but the growth of the output: a thread keeps a [`Workspace`].
 //!
-//! [`lzf`] is of use by itself: RDB files hold strings in it.
+//! [`lzf`] is also useful alone: RDB files hold strings in it.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -215,7 +215,7 @@ pub struct ClassReport {
     pub spent_ns: u64,
 }
 
-/// Learns from passing values how to compress their like. One for a server, behind a lock, or one for each worker.
+/// Learns from passing values how to compress their like. One for a server, guarded by a lock, or one for each worker.
 pub struct Trainer {
     settings: Settings,
     clock: Arc<dyn Clock>,

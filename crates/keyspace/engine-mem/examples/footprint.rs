@@ -3,9 +3,9 @@
 //!
 //!     cargo run --release -p onggi-engine-mem --example footprint [growth | ttl | shrink | speed | idle]...
 //!
-//! Keys are 16 bytes, spread over 64 engines with shares proportional to 2^(i/64), as a store spreads them. Resident bytes
-//! are the growth of the process's resident set. Times are of the thread's CPU clock, so that being pre-empted does not
-//! count.
+//! Keys are 16 bytes, spread over 64 engines with shares proportional to 2^(i/64), as a store spreads them. Resident
+//! bytes are the growth of the process's resident set. Times are of the thread's CPU clock, so that being pre-empted
+//! does not count.
 
 use base::hash::KeyHasher;
 use base::slot::SLOT_COUNT;

@@ -1,5 +1,5 @@
-//! Address space for one region of every shard, interleaved page by page: reserved once, made accessible in steps, never
-//! unmapped while anyone can look at it.
+//! Address space for one region of every shard, interleaved page by page: reserved once, made accessible in steps,
+//! never unmapped while anyone can look at it.
 //!
 //! ```text
 //!        |---------------- 2 MiB: one huge page ----------------|
@@ -7,13 +7,14 @@
 //! row 1: | page 1 of shard 0 | page 1 of shard 1 | ...
 //! ```
 //!
-//! Shards grow at about the same pace, so the neighbours in a huge page are filled at about the same time, though a single
-//! shard may be much smaller than one. Memory is first taken in small pages, so that only what is used is resident; when
-//! all of a huge page has been filled, [`Arena::merge_one`] asks the system to put it into one (`MADV_COLLAPSE`, Linux 6.1).
-//! In a trial with everything in huge pages, the server's user time per GET of a million keys fell by a fifth.
+//! Shards grow at about the same pace, so the neighbours in a huge page are filled at about the same time, though a
+//! single shard may be much smaller than one. Memory is first taken in small pages, so that only what is used is
+//! resident; when all of a huge page has been filled, [`Arena::merge_one`] asks the system to put it into one
+//! (`MADV_COLLAPSE`, Linux 6.1). In a trial with everything in huge pages, the server's user time per GET of a million
+//! keys fell by a fifth.
 //!
-//! A1. Rows below `rows` are readable and writable, and `rows` never shrinks. Memory given back stays mapped: it reads as zero
-//!     and costs nothing until it is written.
+//! A1. Rows below `rows` are readable and writable, and `rows` never shrinks. Memory given back stays mapped: it reads
+//!     as zero and costs nothing until it is written.
 //! A2. The mapping lives as long as its last region or view, since all hold it.
 
 use std::io;
@@ -60,13 +61,13 @@ struct State {
     cannot_merge: bool,
 }
 
-// SAFETY: the mapping is plain memory; who may touch which part of it is ruled by its regions.
+// SAFETY: the mapping is plain memory; its regions decide which owner may touch which part of it.
 unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// Address space for so many regions of the first size that the system grants for all of them.
+    /// Address space for `region_count` regions of the first size that the system grants for all of them.
     ///
     /// # Errors
     /// When the system refuses all sizes (a limit on address space).
@@ -133,8 +134,8 @@ impl Arena {
         self.ready_count.load(Ordering::Relaxed) > 0
     }
 
-    /// Puts one huge page that has been filled into one piece of memory, copying 2 MiB; false when there is none. Meanwhile
-    /// whoever touches it, or needs new memory, waits for some tenths of a millisecond.
+    /// Merges one filled huge page into one piece of memory, copying 2 MiB; false when there is none. Meanwhile a
+    /// thread that touches it, or needs new memory, waits for some tenths of a millisecond.
     pub fn merge_one(&self) -> bool {
         let number = {
             let mut state = self.state();
@@ -180,8 +181,8 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// Where the byte at this offset of the region is. The address may be used up to the end of its page, if the page was
-    /// committed.
+    /// Where the byte at this offset of the region is. The address may be used up to the end of its page, if the page
+    /// was committed.
     #[inline]
     pub fn at(&self, offset: usize) -> *mut u8 {
         let skipped = (offset / PAGE_BYTES).wrapping_mul(self.skip);
@@ -203,8 +204,8 @@ impl Pages {
         bytes
     }
 
-    /// Gives the memory of whole system lines back; they read as zero afterwards. They are among those committed, and the
-    /// caller has given up what was in them.
+    /// Gives the memory of whole system lines back; they read as zero afterwards. They are among those committed, and
+    /// the caller has given up what was in them.
     pub fn discard(&self, start: usize, length: usize) {
         let end = start + length;
         let mut at = start;
@@ -246,9 +247,9 @@ mod system {
         let base = unsafe {
             mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)
         }?;
-        // The system's own choice of huge pages would make memory resident that nobody has used, and again after it was given
-        // back. A kernel without them refuses.
-        // SAFETY: the range is the mapping just made; the advice changes no contents.
+        // If the system chose huge pages itself, it would make unused memory resident, and do so again after it was
+        // given back. A kernel without huge pages refuses. SAFETY: the range is the mapping just made; the advice
+        // changes no contents.
         let _ = unsafe { madvise(base, bytes, Advice::LinuxNoHugepage) };
         NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
     }
@@ -264,8 +265,8 @@ mod system {
         // SAFETY: the caller names an accessible part of the reservation; none of the advice changes contents.
         unsafe {
             let start = base.as_ptr().add(start);
-            // Advice against huge pages would forbid this one too. It returns afterwards, so that what is given back stays
-            // given back: the system's own merging fills holes.
+            // Advice against huge pages would forbid this one too. It returns afterwards, so that what is given back
+            // stays given back: the system's own merging fills holes.
             if madvise(start.cast(), length, Advice::LinuxHugepage).is_err() {
                 return false;
             }
@@ -322,8 +323,9 @@ mod system {
     pub unsafe fn discard(start: *mut u8, length: usize) {
         let words = start.cast::<AtomicU64>();
         for word in 0..length / size_of::<AtomicU64>() {
-            // SAFETY: the caller names a committed part of the allocation, whole lines of the system and so aligned, and has given
-            // up its contents. Hints may read it at the same time, as atomic words, which is what they are written as.
+            // SAFETY: the caller names a committed part of the allocation, whole lines of the system and so aligned,
+            // and has given up its contents. Hints may read it at the same time, as atomic words, which is what they
+            // are written as.
             unsafe { (*words.add(word)).store(0, Ordering::Relaxed) };
         }
     }
@@ -347,7 +349,7 @@ mod tests {
             for (number, region) in regions.iter().enumerate() {
                 assert_eq!(region.commit(PAGE_BYTES + 1), 2 * PAGE_BYTES);
                 for offset in [0, PAGE_BYTES - 1, PAGE_BYTES, 2 * PAGE_BYTES - 1] {
-                    // SAFETY: the byte is committed, and nobody else looks at it.
+                    // SAFETY: the byte is committed, and no other thread accesses it.
                     unsafe { region.at(offset).write(number as u8 + 1) };
                 }
             }
@@ -374,7 +376,7 @@ mod tests {
                 assert!(!arena.has_ready());
                 region.commit((page + 1) * PAGE_BYTES);
                 for line in 0..PAGE_BYTES / LINE_OF_SYSTEM_BYTES {
-                    // SAFETY: the byte is committed, and nobody else looks at it.
+                    // SAFETY: the byte is committed, and no other thread accesses it.
                     unsafe { region.at(page * PAGE_BYTES + line * LINE_OF_SYSTEM_BYTES).write(7) };
                 }
                 region.filled(page);

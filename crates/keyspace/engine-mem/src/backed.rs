@@ -8,13 +8,13 @@
 //! | known to be absent | no | absent | absent |
 //! | unknown | no | none, or wanted | absent if the filter of the rows says so, else [`Fetch`](engine::Fetch) |
 //!
-//! K1. Only clean entries that no command wants are dropped. A change, a tombstone among them, stays until a flush that was
-//!     given it is installed.
-//! K2. Code that changes a key calls [`MemEngine::before_change`] first. It makes the ticket of the key void, and gives a
-//!     running flush what the key was at the cut.
+//! K1. Only clean entries that no command wants are dropped. A change, a tombstone among them, stays until a flush that
+//!     was given it is installed.
+//! K2. Code that changes a key calls [`MemEngine::before_change`] first. It makes the ticket of the key void, and gives
+//!     a running flush what the key was at the cut.
 //! K3. Epochs count flushes. A key whose last change is of an installed epoch has no change.
-//! K4. The entries of the keyspace are those in the table and those *away*, which only rows hold. A write to an unknown key
-//!     that the rows may have counts as overwriting one. The flush that stores it corrects the count.
+//! K4. The entries of the keyspace are those in the table and those *away*, which only rows hold. A write to an unknown
+//!     key that the rows may have counts as overwriting one. The flush that stores it corrects the count.
 //! K5. A keyspace that is not backed pays one test for each change, and one for each read that finds nothing.
 
 use crate::engine_impl::MemEngine;
@@ -35,7 +35,7 @@ const STRETCHES_LOOKED_AT: usize = 4;
 /// Random rows looked at for one that is live.
 const RANDOM_TRIES: usize = 16;
 
-/// What a backed keyspace keeps beside its table.
+/// What a backed keyspace keeps in addition to its table.
 pub struct Backed {
     rows: Arc<dyn Rows>,
     /// Reads compressed leaves of trees.
@@ -57,7 +57,7 @@ pub struct Backed {
     /// Counts entries that came into the table, from 1 on: as long as none comes, a walk over rows need not visit
     /// those in the table.
     loads: u64,
-    /// Where dropping goes on.
+    /// Where dropping continues.
     hand: u64,
     /// When the hand began its round, and the one before.
     rounds: [UnixMs; 2],
@@ -151,7 +151,7 @@ impl Backed {
 }
 
 impl MemEngine {
-    /// Puts rows behind a keyspace that is empty. `stored` says what the rows hold, and `keeper` reads compressed leaves of
+    /// Backs an empty keyspace with rows. `stored` counts what the rows hold, and `keeper` reads compressed leaves of
     /// trees.
     ///
     /// # Panics
@@ -164,12 +164,12 @@ impl MemEngine {
         self.look_who_watches();
     }
 
-    /// Whether rows stand behind any keyspace, so that reads can ask for a fetch.
+    /// Whether any keyspace is backed by rows, or values lie on a tier, so that reads can ask for a fetch.
     pub fn may_fetch(&self) -> bool {
-        self.has_backed
+        self.has_backed || self.tiered.is_some()
     }
 
-    /// Whether rows stand behind the keyspace.
+    /// Whether the keyspace is backed by rows.
     pub fn is_backed(&self, id: KeyspaceId) -> bool {
         self.backed(id).is_some()
     }
@@ -255,7 +255,7 @@ impl MemEngine {
         is_stored
     }
 
-    /// Keeps the rows behind a keyspace that is being cleared. What they hold is void until the next flush.
+    /// Keeps the rows of a backed keyspace that is being cleared. What they hold is void until the next flush.
     pub(crate) fn clear_backed(&mut self, id: KeyspaceId, mut backed: Box<Backed>) {
         let epoch = backed.epoch;
         backed.cleared = epoch;
@@ -324,14 +324,14 @@ impl MemEngine {
     pub(crate) fn release_row(&mut self, key: &Key<'_>) {
         let Some(backed) = self.backed_mut(key.space) else { return };
         if let Some(state) = backed.keys.get_mut(key.bytes) {
-            // A keyspace that was cleared has forgotten who wants what.
+            // A keyspace that was cleared has forgotten its wants.
             state.wanted = state.wanted.saturating_sub(1);
         }
         backed.tidy(key.bytes);
     }
 
-    /// Begins a flush: its sink gets all keys that have changed since the flush before, as they are now. The same cut goes
-    /// through all shards, under their locks.
+    /// Begins a flush: its sink gets all keys that have changed since the flush before, as they are now. The same cut
+    /// goes through all shards, under their locks.
     ///
     /// # Panics
     /// When the keyspace is not backed, or a flush runs already.
@@ -373,8 +373,8 @@ impl MemEngine {
         if end == flush.keys.len() { FlushProgress::Done } else { FlushProgress::More }
     }
 
-    /// Ends the flush and gives the sink back. `installed` says what rows there are now; `None` when the flush was given up, and
-    /// then its keys are part of the next one.
+    /// Ends the flush and gives the sink back. `installed` says what rows there are now; `None` when the flush was
+    /// given up, and then its keys are part of the next one.
     pub fn end_flush(&mut self, id: KeyspaceId, installed: Option<Counts>) -> Option<Box<dyn RowSink>> {
         let backed = self.backed_mut(id)?;
         let Flush { sink, epoch, mut keys, counts, is_cleared, is_void, .. } = backed.flush.take()?;
@@ -401,8 +401,8 @@ impl MemEngine {
         self.backed(id).map_or(0, |backed| backed.dirty.len())
     }
 
-    /// Drops clean entries of all backed keyspaces, about `wanted_bytes` of them. It looks at a bounded number of entries,
-    /// so it may drop none although there are some; the next call looks further.
+    /// Drops clean entries of all backed keyspaces, about `wanted_bytes` of them. It looks at a bounded number of
+    /// entries, so it may drop none although there are some; the next call looks further.
     pub fn drop_clean_anywhere(&mut self, wanted_bytes: usize) -> usize {
         let mut dropped = 0;
         for id in (0..self.spaces.len()).map(|id| KeyspaceId(id as u32)) {
@@ -442,8 +442,8 @@ impl MemEngine {
         dropped
     }
 
-    /// Drops clean entries that nobody wants, about so many bytes of them, those first that were not used since the hand
-    /// passed them last. Gives how many bytes it dropped: fewer when there are no more.
+    /// Drops about `wanted_bytes` bytes of clean entries that no command wants, first those unused since the hand last
+    /// passed them. Returns how many bytes it dropped: fewer when there are no more.
     pub fn drop_clean(&mut self, id: KeyspaceId, wanted_bytes: usize) -> usize {
         let (mut dropped, mut begun, now) = (0, 0, self.now);
         while dropped < wanted_bytes && begun < 3 {
@@ -466,8 +466,8 @@ impl MemEngine {
         dropped
     }
 
-    /// Drops clean entries of one stretch that were not used since `unused_ms`, about so many bytes. Gives where to go on, and
-    /// how many bytes it dropped.
+    /// Drops about `wanted_bytes` bytes of clean entries of one stretch, unused since `unused_ms`. Returns where to
+    /// continue, and how many bytes it dropped.
     fn drop_clean_of(
         &mut self,
         id: KeyspaceId,
@@ -478,8 +478,8 @@ impl MemEngine {
         let Some(space) = self.space(id) else { return (None, 0) };
         let stretch = space.table.stretch(&self.heap, from);
         let mut handles: Vec<u32> = space.table.entries_of(&self.heap, stretch).map(|found| found.handle).collect();
-        // In random order: were buckets emptied one after the other, the entries that are left would all belong to the last
-        // ones, and would not fit when the table shrinks.
+        // In random order: were buckets emptied one after the other, the entries that are left would all belong to the
+        // last ones, and would not fit when the table shrinks.
         for left in (1..handles.len()).rev() {
             handles.swap(left, self.rng.below(left as u64 + 1) as usize);
         }
@@ -512,7 +512,7 @@ impl MemEngine {
         Key { bytes, hash: self.hasher.hash(bytes), slot: slot_of(bytes), space }
     }
 
-    /// Drops an entry if that is clean and nobody wants it. Gives the bytes it took; 0 when it stays.
+    /// Drops an entry if it is clean and no command wants it. Returns the bytes it took; 0 when it stays.
     pub fn drop_row(&mut self, key: &Key<'_>) -> usize {
         let Some(found) = self.find_apart(key) else { return 0 };
         let Some(backed) = self.backed(key.space) else { return 0 };
@@ -532,7 +532,8 @@ impl MemEngine {
         bytes
     }
 
-    /// Forgets states of keys whose changes are installed. Gives how many units of work that took; `None` when there are none.
+    /// Forgets states of keys whose changes are installed. Gives how many units of work that took; `None` when there
+    /// are none.
     pub(crate) fn settle_some(&mut self, budget: usize) -> Option<usize> {
         let mut units = 0;
         for backed in self.spaces.iter_mut().flatten().filter_map(|space| space.backed.as_deref_mut()) {
@@ -547,8 +548,8 @@ impl MemEngine {
         (units > 0).then_some(units)
     }
 
-    /// One step over rows whose entries are not in the table. With `since`, what [`Engine::loads`] gave when a walk over the
-    /// table began, entries in the table are left out unless some came meanwhile.
+    /// One step over rows whose entries are not in the table. With `since`, what [`Engine::loads`] gave when a walk
+    /// over the table began, entries in the table are left out unless some came meanwhile.
     pub(crate) fn scan_stored(
         &self,
         id: KeyspaceId,

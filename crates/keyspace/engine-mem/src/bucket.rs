@@ -7,11 +7,11 @@
 //! meta: occupied (10 bits) | saved (10 bits) | mark (12 bits)
 //! ```
 //!
-//! A cell is a handle (h, 32 bits) and a tag (t, the low 16 bits of its key's hash), so a look-up compares tags four at a
-//! time and touches an entry only when its tag fits: one in some hundred look-ups touches a wrong one. Handle and tag of
-//! a cell that is not occupied are undefined.
+//! A cell is a handle (h, 32 bits) and a tag (t, the low 16 bits of its key's hash), so a look-up compares tags four at
+//! a time and touches an entry only when its tag fits: one in some hundred look-ups touches a wrong one. Handle and tag
+//! of a cell that is not occupied are undefined.
 //!
-//! *Saved* bits tell a running checkpoint which entries it has already taken; they count only while `mark` is the
+//! *Saved* bits mark the entries that a running checkpoint has already taken; they count only while `mark` is the
 //! checkpoint's own, so that starting one touches no bucket.
 //!
 //! B1. Words change under the shard's lock only. Prefetch hints read them without it and treat what they see as a hint,
@@ -70,7 +70,7 @@ impl<'a> Bucket<'a> {
     pub fn matches(self, tag: u16) -> u32 {
         let last = self.0[META_WORD].load(Relaxed);
         let tags = [self.0[TAG_WORD].load(Relaxed), self.0[TAG_WORD + 1].load(Relaxed), last];
-        // The lanes behind the tenth are not occupied cells: they are cut off with those.
+        // The lanes after the tenth are not occupied cells: the mask of cells removes both.
         equal_lanes(tags, tag) & (last >> 32) as u32 & CELLS_MASK
     }
 

@@ -1,14 +1,14 @@
-//! Handing every entry of a cut to a checkpoint, exactly once, while the shard goes on changing.
+//! Handing every entry of a cut to a checkpoint, exactly once, while the shard keeps changing.
 //!
-//! The walk goes over the databases by number and through each by hash, an extent at a time. A cell's *saved* bit says that
-//! its entry has been handed over, or was created after the cut; it moves with its cell. Whoever changes or removes an
-//! entry that is not saved hands it over first. A database that is cleared during the walk is handed over while it is
-//! taken apart.
+//! The walk visits the databases by number and each one by hash, an extent at a time. A cell's *saved* bit says that
+//! its entry has been handed over, or was created after the cut; it moves with its cell. A write that changes or
+//! removes an entry that is not saved hands it over first. A database that is cleared during the walk is handed over
+//! while it is dismantled.
 //!
-//! S1. While a checkpoint runs, an entry is saved in the sense of its bit exactly when the sink has it or must not have it.
-//! S2. Entries below the walk's position are saved. Extents are walked as a whole, so growing, splitting and displacement
-//!     move no unsaved entry below the position; a merge may move the position into an extent, which is then walked
-//!     again, its saved bits sparing it repetition.
+//! S1. While a checkpoint runs, the bit of an entry is set exactly when the sink has the entry or must not have it.
+//! S2. Entries below the walk's position are saved. Extents are walked as a whole, so growing, splitting and
+//!     displacement move no unsaved entry below the position; a merge may move the position into an extent, which is
+//!     then walked again, its saved bits sparing it repetition.
 //! S3. No saved bit that counts is older than the checkpoint: its mark is new to all buckets. Marks repeat after
 //!     `Mark::COUNT` checkpoints; each complete walk renews all bits, and before a mark could repeat without one in
 //!     between, all bits are forgotten at once.
@@ -108,7 +108,7 @@ impl MemEngine {
                 continue;
             }
             let id = KeyspaceId(checkpoint.space as u32);
-            // What has rows behind it is no part of a checkpoint.
+            // A backed keyspace is no part of a checkpoint.
             let Some(space) = self.spaces[checkpoint.space].as_ref().filter(|space| space.backed.is_none()) else {
                 (checkpoint.space, checkpoint.from) = (checkpoint.space + 1, 0);
                 continue;

@@ -1,8 +1,8 @@
 //! Size classes of the entry pages.
 //!
 //! Small classes are exact multiples of the granule, so an entry never wastes more than three bytes. Bigger ones divide
-//! the page evenly, one class for each count of slots, so that nothing is lost at a page's end: 0.8 % apart at 512 bytes,
-//! 1.6 % at 1 KiB, an eighth at the largest, which are eight to a page.
+//! the page evenly, one class for each count of slots, so that nothing is lost at a page's end: 0.8 % apart at 512
+//! bytes, 1.6 % at 1 KiB, an eighth at the largest, which are eight to a page.
 //!
 //! K1. Classes ascend; the last holds [`ENTRY_BYTES_MAX`].
 //! K2. Classes from 512 bytes up are multiples of 8, and so is every second class below: an entry that needs 8-byte
@@ -92,15 +92,17 @@ pub fn aligned_class_of(bytes: usize) -> u8 {
     class_of(bytes.next_multiple_of(8))
 }
 
-/// The steps in which slots of edited entries grow: a quarter to an eighth of the entry, at most [`ROOM_STEP_BYTES_MAX`].
+/// The steps in which slots of edited entries grow: a quarter to an eighth of the entry, at most
+/// [`ROOM_STEP_BYTES_MAX`].
 #[inline]
 fn room_step(bytes: usize) -> usize {
     let quarter = 1 << (bytes | ENTRY_BYTES_MIN).ilog2() >> 2;
     quarter.clamp(GRANULE_BYTES, ROOM_STEP_BYTES_MAX)
 }
 
-/// The class for an entry of this many bytes that is edited, so that an element more or less seldom moves it: the entry is
-/// copied into memory that no cache holds when it moves, and what it leaves is a hole. On average a sixteenth is unused.
+/// The class for an entry of this many bytes that is edited, so that an element more or less seldom moves it: the entry
+/// is copied into memory that no cache holds when it moves, and what it leaves is a hole. On average a sixteenth is
+/// unused.
 #[inline]
 pub fn roomy_class_of(bytes: usize) -> u8 {
     class_of(bytes.next_multiple_of(room_step(bytes)).min(ENTRY_BYTES_MAX))

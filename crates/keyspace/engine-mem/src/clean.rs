@@ -1,9 +1,9 @@
-//! Giving memory back, in small steps: databases that were cleared, expiration indexes that were replaced or have become
-//! stale, sparse pages of entries, sparse pages of tables.
+//! Giving memory back, in small steps: databases that were cleared, expiration indexes that were replaced or have
+//! become stale, sparse pages of entries, sparse pages of tables.
 //!
 //! Sparse pages are what is left when values shrink or keys go (an allocator that cannot move keeps three times the
-//! payload then). Entries move freely, since one cell points to each (M2); it is found by hashing the entry's key. Units of
-//! table memory move too: a walk over the directories meets each one's only reference.
+//! payload then). Entries move freely, since one cell points to each (M2); it is found by hashing the entry's key.
+//! Units of table memory move too: a walk over the directories meets each one's only reference.
 
 use crate::engine_impl::MemEngine;
 use crate::entries::Compacted;
@@ -11,15 +11,16 @@ use crate::extent::{Extent, UNIT_CLASS};
 use crate::pages::{Backing, Pages};
 use crate::table::Table;
 
-/// What pages of entries may keep free. With 64 shards that is 1.6 % and 16 MiB. A small shard keeps less, an empty one nothing.
+/// What pages of entries may keep free. With 64 shards that is 1.6 % and 16 MiB. A small shard keeps less, an empty one
+/// nothing.
 const USUAL: Allowance = Allowance { share: 64, bytes: 256 << 10 };
 
-/// The same while memory is short: what is free in pages nobody's entry can use counts against the budget, so it is to be
-/// little. Not nothing, since the fuller pages are, the more entries are moved for what comes back.
+/// The same while memory is short: free memory in pages that no entry can use counts against the budget, so it must be
+/// small. It is not zero, since in fuller pages more entries are moved for each byte that comes back.
 const SHORT: Allowance = Allowance { share: 64, bytes: 8 << 10 };
 
-/// What pages may keep free while nothing is written, since no client waits for the moves, and while a write waits for the
-/// memory.
+/// What pages may keep free while nothing is written, since no client waits for the moves, and while a write waits for
+/// the memory.
 const CALM: Allowance = Allowance { share: 1024, bytes: 1 << 10 };
 
 /// Rounds of cleaning without a write, of twenty a second, after which it is calm.
@@ -35,8 +36,8 @@ const TABLE_PAGES_PER_WALK: usize = 16;
 /// Chunks of an old index given back for the price of one entry moved.
 const CHUNKS_PER_UNIT: usize = 2;
 
-/// Free slots that pages of entries may keep: one part in `share` of what is live, and `bytes`, which half of what is live
-/// bounds.
+/// Free slots that pages of entries may keep: one part in `share` of what is live, and `bytes`, which half of what is
+/// live bounds.
 #[derive(Clone, Copy)]
 struct Allowance {
     share: usize,
@@ -50,7 +51,8 @@ impl Allowance {
     }
 }
 
-/// Whether entries come and go: looked for by rounds of cleaning, in what pages hold, so that writes have nothing to note.
+/// Whether entries come and go: looked for by rounds of cleaning, in what pages hold, so that writes have nothing to
+/// note.
 #[derive(Default)]
 pub struct Calm {
     /// Live and free bytes of the pages when the last cleaning ended.
@@ -210,7 +212,8 @@ impl MemEngine {
         })
     }
 
-    /// Moves units of one extent out of sparse pages, starting a walk over the directories if too much is free in its pages.
+    /// Moves units of one extent out of sparse pages, starting a walk over the directories if too much is free in its
+    /// pages.
     fn clean_table(&mut self) -> Option<usize> {
         let mut cleaning = match self.table_cleaning.take() {
             Some(cleaning) => cleaning,

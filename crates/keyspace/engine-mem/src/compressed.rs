@@ -24,14 +24,15 @@ pub(crate) struct CompressedCounters {
     values: AtomicU64,
     stored_bytes: AtomicU64,
     logical_bytes: AtomicU64,
-    /// Values by dictionary. A number comes with its first value, and goes when another one comes after its last has gone.
+    /// Values by dictionary. A number comes with its first value, and goes when another one comes after its last has
+    /// gone.
     by_dictionary: RwLock<BTreeMap<DictionaryNumber, AtomicU64>>,
 }
 
 impl CompressedCounters {
     /// Counts an entry that has come. One that is not compressed counts nothing.
     pub(crate) fn add(&self, entry: &Entry<'_>) {
-        if entry.is_compressed() {
+        if entry.is_compressed() && !entry.is_away() {
             self.add_stored(entry.value.bytes());
         }
     }
@@ -49,7 +50,7 @@ impl CompressedCounters {
 
     /// Counts an entry that goes.
     pub(crate) fn sub(&self, entry: &Entry<'_>) {
-        if entry.is_compressed() {
+        if entry.is_compressed() && !entry.is_away() {
             self.sub_stored(entry.value.bytes());
         }
     }

@@ -1,15 +1,16 @@
 //! The directory of a table: for each value of the hash's top bits, the header line of the extent that covers it.
 //!
-//! Cells are 32-bit line numbers, two in an atomic word, in lines of the table region. A directory doubles when an extent
-//! as deep as itself splits and halves when none is left; the old lines go back to the allocator at once. A hint that
-//! still reads them finds rubbish at worst (region invariants R1, R4), which it checks like everything else.
+//! Cells are 32-bit line numbers, two in an atomic word, in lines of the table region. A directory doubles when an
+//! extent as deep as itself splits and halves when none is left; the old lines go back to the allocator at once. A hint
+//! that still reads them finds rubbish at worst (region invariants R1, R4), which it checks like everything else.
 
 use crate::arena::PAGE_BYTES;
 use crate::extent::{Heap, LINE_CLASS, UNIT_BUCKETS, UNIT_CLASS};
 use crate::region::{Line, Lines};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The deepest directory: 2^28 extents, more than the region has room for. So the low half of an extent's border is zero.
+/// The deepest directory: 2^28 extents, more than the region has room for. So the low half of an extent's border is
+/// zero.
 pub const DEPTH_MAX: u32 = 28;
 
 /// Cells of a line.

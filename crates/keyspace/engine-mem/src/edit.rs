@@ -21,7 +21,7 @@ pub struct Edit<'e> {
 pub enum Edited {
     /// It is the tree, or in the vector, that it was given.
     InPlace,
-    /// It is packed where it was stored, in so many bytes.
+    /// It is packed where it was stored, with this many bytes.
     Stored(usize),
     /// It was packed, and is this tree now.
     Big(SharedBig),

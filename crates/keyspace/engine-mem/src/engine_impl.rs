@@ -16,13 +16,14 @@ use crate::shared_arena::MemoryArena;
 use crate::space::Space;
 use crate::stamp::{SharedStampMode, Stamps};
 use crate::table::{Found, Stretch, Table, TableMemory};
+use crate::tiered::Tiered;
 use crate::wheel::{Item, Wheel};
 use base::hash::KeyHasher;
 use base::slot::slot_of;
 use base::{KeyspaceId, Rng, UnixMs};
 use engine::{
-    CasIds, Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Fields, Key, Left, NewEntry, ScanStep, Ticket,
-    Type, Usage, Value, WalkProgress, Wanted,
+    CasIds, Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Fields, Key, Left, NewEntry, PackedFields,
+    ScanStep, Ticket, Type, Usage, Value, WalkProgress, Wanted,
 };
 use std::sync::Arc;
 use value::{Big, Body, Limits};
@@ -43,7 +44,7 @@ const DUE_LOOKS_PER_KEY: usize = 16;
 pub(crate) struct Detached {
     id: KeyspaceId,
     pub(crate) table: Table,
-    /// Where taking it apart goes on; `None` when only the directory is left.
+    /// Where dismantling continues; `None` when only the directory is left.
     from: Option<u64>,
     /// Whether the running checkpoint still wants its entries.
     pub(crate) in_cut: bool,
@@ -79,7 +80,7 @@ pub struct MemEngine {
     pub(crate) calm: Calm,
     pub(crate) pool: Pool,
     cas_ids: CasIds,
-    /// Rows stand behind some keyspace.
+    /// Some keyspace is backed by rows.
     pub(crate) has_backed: bool,
     /// See [`Self::hand_over`].
     is_watched: bool,
@@ -87,6 +88,8 @@ pub struct MemEngine {
     pub(crate) last_ticket: u64,
     /// An entry that only rows hold, being shown.
     pub(crate) shown: Shown,
+    /// Where values go that memory has no room for.
+    pub(crate) tiered: Option<Box<Tiered>>,
 }
 
 /// What a look at the table has found.
@@ -95,7 +98,7 @@ enum LookedUp {
     Entry(u32),
     /// There is none.
     Absent,
-    /// Only a row could tell.
+    /// The answer needs a row.
     Unknown,
 }
 
@@ -123,8 +126,8 @@ impl MemEngine {
 
     /// The empty engine of shard `shard`, in address space that the shards of a store share. Takes next to no memory.
     ///
-    /// `hasher` is the one that made the hashes in [`Key`]; `rng` decides what is left to chance; `memory` counts for all
-    /// shards together.
+    /// `hasher` is the one that made the hashes in [`Key`]; `rng` decides what is left to chance; `memory` counts for
+    /// all shards together.
     pub fn in_arena(
         hasher: KeyHasher,
         mut rng: Rng,
@@ -161,6 +164,7 @@ impl MemEngine {
             is_watched: false,
             last_ticket: 0,
             shown: Shown::default(),
+            tiered: None,
         }
     }
 
@@ -169,7 +173,7 @@ impl MemEngine {
         Arc::clone(&self.hints)
     }
 
-    /// Tells those without the lock how much there is.
+    /// Publishes the size to threads without the lock.
     pub(crate) fn tell_size(&self) {
         let count: u64 = self.spaces.iter().flatten().map(|space| space.table.len()).sum();
         self.hints.tell_size(self.entries.pages().live_bytes(), count as usize);
@@ -192,7 +196,7 @@ impl MemEngine {
         self.limits = Arc::clone(limits);
     }
 
-    /// Whether keys are known to be due, or to need another look, at the time told.
+    /// Whether keys are known to be due, or to need another look, at the time set.
     pub fn has_due(&self) -> bool {
         self.spaces.iter().flatten().any(|space| space.is_due(self.now))
     }
@@ -230,8 +234,8 @@ impl MemEngine {
         self.spaces[id.index()].as_mut().expect("just made")
     }
 
-    /// Gives the entry to a running checkpoint before it is changed, unless the checkpoint has it; in a backed keyspace, notes the
-    /// change.
+    /// Gives the entry to a running checkpoint before it is changed, unless the checkpoint has it; in a backed
+    /// keyspace, notes the change.
     #[inline]
     pub(crate) fn hand_over(&mut self, id: KeyspaceId, found: Found) {
         if self.is_watched {
@@ -239,22 +243,48 @@ impl MemEngine {
         }
     }
 
-    /// [`Self::hand_over`] while a checkpoint runs, or rows stand behind some keyspace: apart, so that other writes save no
-    /// registers for it.
+    /// [`Self::hand_over`] before a change of the value: it differs from what a tier has from then on.
+    #[inline]
+    fn before_edit(&mut self, key: &Key<'_>, found: Found) -> Found {
+        if !self.is_watched {
+            return found;
+        }
+        self.hand_over_to_others(key.space, found);
+        self.leave_tier(key, found)
+    }
+
+    /// [`Self::hand_over`] while a checkpoint runs, or a keyspace is backed by rows: a call of its own, so that other
+    /// writes save no registers for it.
     #[inline(never)]
     fn hand_over_to_others(&mut self, id: KeyspaceId, found: Found) {
         let space = self.spaces[id.index()].as_ref().expect("the entry is in it");
         if space.backed.is_some() {
             let key = self.entries.key(found.handle).to_vec();
             self.before_change(&self.key_of(id, &key), Some(found));
-        } else if let Some(checkpoint) = &mut self.checkpoint {
+            return;
+        }
+        if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.hand_over(id, &space.table, &self.heap, &self.entries, found, self.mark);
+        }
+        if let Some(tiered) = &mut self.tiered {
+            tiered.note_written(id, self.entries.key(found.handle));
         }
     }
 
-    /// Whether changes are given to a checkpoint, or noted.
+    /// Before an entry is inserted: as [`Self::hand_over_to_others`].
+    #[inline(never)]
+    fn before_insert(&mut self, key: &Key<'_>) {
+        if self.has_backed {
+            self.before_change(key, None);
+        }
+        if let Some(tiered) = &mut self.tiered {
+            tiered.note_written(key.space, key.bytes);
+        }
+    }
+
+    /// Whether changes are given to a checkpoint, or noted, or may leave a tier.
     pub(crate) fn look_who_watches(&mut self) {
-        self.is_watched = self.has_backed || self.checkpoint.is_some();
+        self.is_watched = self.has_backed || self.checkpoint.is_some() || self.tiered.is_some();
     }
 
     /// After a change of the entry that was found: its place, its expiration.
@@ -277,7 +307,7 @@ impl MemEngine {
 
     /// The table is to lead to the entry where it is now.
     #[inline]
-    fn entry_moved(&mut self, key: &Key<'_>, found: Found, handle: u32) {
+    pub(crate) fn entry_moved(&mut self, key: &Key<'_>, found: Found, handle: u32) {
         self.handles_change();
         let space = self.spaces[key.space.index()].as_mut().expect("the entry is in it");
         space.table.set_handle(&self.heap, found, handle);
@@ -332,7 +362,7 @@ impl MemEngine {
     /// Changes the collection that was found, which is not compressed.
     #[inline]
     fn edit_found(&mut self, key: &Key<'_>, found: Found, kind: Type, changes: &[u8]) -> Left {
-        self.hand_over(key.space, found);
+        let found = self.before_edit(key, found);
         let edit = Edit { kind, changes, limits: &self.limits, hasher: &self.hasher };
         let EditedEntry { handle, left, first_due: [before, after] } =
             self.entries.edit(found.handle, key.bytes, &edit);
@@ -405,8 +435,9 @@ impl MemEngine {
         }
     }
 
-    /// Has `answer` look at what [`Engine::read`] gives, unless that is compressed: `None` then, with nothing done. `way`
-    /// is one to the key, if any was gone. Inlined where it is called, so that the entry need not be put together in memory.
+    /// Has `answer` look at what [`Engine::read`] gives, unless that is compressed: `None` then, with nothing done.
+    /// `way` is one to the key, if any was gone. Inlined where it is called, so that the entry need not be put together
+    /// in memory.
     #[inline]
     pub fn read_as_it_is<R>(
         &mut self,
@@ -436,7 +467,7 @@ impl MemEngine {
         Some(answer(Some(&entry).filter(|entry| !entry.is_expired(self.now))))
     }
 
-    /// Whether there is no entry under a key that is not in the table. False when only a row could tell.
+    /// Whether there is no entry under a key that is not in the table. False when the answer needs a row.
     #[inline]
     fn is_absent(&self, key: &Key<'_>) -> bool {
         !self.has_backed || !self.may_be_stored(key)
@@ -467,8 +498,8 @@ impl MemEngine {
         }
     }
 
-    /// Takes a cleared database apart, one extent: hands its entries to a checkpoint that wants them, frees them. Returns
-    /// how many entries it had.
+    /// Takes a cleared database apart, one extent: hands its entries to a checkpoint that wants them, frees them.
+    /// Returns how many entries it had.
     pub(crate) fn dismantle_some(&mut self) -> usize {
         let Some(detached) = self.detached.last_mut() else { return 0 };
         let Some(from) = detached.from else {
@@ -531,7 +562,7 @@ impl MemEngine {
                         visit(Key { bytes, hash, slot: slot_of(bytes), space: id }, due);
                         is_due = true;
                     }
-                    // Who was given elements may remove some of them only, and the others may be due later.
+                    // The caller may remove only some of the due elements, and the others may be due later.
                     if !is_gone {
                         later = Some(later.map_or(at, |later: UnixMs| later.min(at)));
                     }
@@ -577,8 +608,8 @@ impl Engine for MemEngine {
     #[inline]
     fn write(&mut self, key: &Key<'_>, entry: &NewEntry<'_>) {
         let Some(found) = self.find(key) else {
-            if self.has_backed {
-                self.before_change(key, None);
+            if self.is_watched {
+                self.before_insert(key);
             }
             return self.insert(key, entry);
         };
@@ -598,13 +629,15 @@ impl Engine for MemEngine {
     fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> bool {
         let found = self.find(key).expect("a splice is for an entry that exists");
         if self.entries.is_compressed(found.handle) {
-            if bytes.is_empty() {
-                self.hand_over(key.space, found);
+            let is_away = self.tiered.is_some() && self.entries.entry(found.handle).is_away();
+            let is_marked = bytes.is_empty() && !is_away;
+            if is_marked {
+                let found = self.before_edit(key, found);
                 self.entries.mark_edited(found.handle);
             }
-            return bytes.is_empty();
+            return is_marked;
         }
-        self.hand_over(key.space, found);
+        let found = self.before_edit(key, found);
         let offset = usize::try_from(offset).expect("a value's length fits the address space");
         let handle = self.entries.splice(found.handle, offset, bytes);
         if self.entries.has_fields(handle) {
@@ -630,9 +663,9 @@ impl Engine for MemEngine {
 
     fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left> {
         let Some(found) = self.find(key) else {
-            if self.has_backed {
-                assert!(!self.may_be_stored(key), "an edit of a collection whose row is not in memory");
-                self.before_change(key, None);
+            if self.is_watched {
+                assert!(self.is_absent(key), "an edit of a collection whose row is not in memory");
+                self.before_insert(key);
             }
             return Some(self.insert_edited(key, kind, changes));
         };
@@ -669,6 +702,10 @@ impl Engine for MemEngine {
     fn set_fields(&mut self, key: &Key<'_>, fields: ExtFields<'_>) -> bool {
         let Some(found) = self.find(key) else { return false };
         self.hand_over(key.space, found);
+        // Callers do not know the address, so it is kept.
+        let tier = self.tiered.as_ref().and_then(|_| self.entries.entry(found.handle).fields.tier());
+        let kept = tier.map(|_| Fields { tier, ..fields.get() }.pack());
+        let fields = kept.as_ref().map_or(fields, PackedFields::get);
         let handle = self.entries.set_fields(found.handle, fields);
         self.entry_changed(key, found, handle, None, None);
         true
@@ -764,11 +801,11 @@ impl Engine for MemEngine {
     }
 
     fn want(&mut self, key: &Key<'_>) -> Wanted {
-        self.want_row(key)
+        if self.tiered.is_some() { self.want_away(key) } else { self.want_row(key) }
     }
 
     fn install(&mut self, key: &Key<'_>, ticket: Ticket, row: Option<&[u8]>) -> bool {
-        self.install_row(key, ticket, row)
+        if self.tiered.is_some() { self.install_away(key, ticket, row) } else { self.install_row(key, ticket, row) }
     }
 
     fn withdraw(&mut self, key: &Key<'_>, ticket: Ticket) {
@@ -776,7 +813,10 @@ impl Engine for MemEngine {
     }
 
     fn release(&mut self, key: &Key<'_>) {
-        self.release_row(key);
+        match self.tiered.is_some() {
+            true => self.release_away(key),
+            false => self.release_row(key),
+        }
     }
 
     fn scan_rows(

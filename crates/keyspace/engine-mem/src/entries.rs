@@ -1,7 +1,7 @@
 //! The entries of a shard: slots of the byte region, addressed by handles that only table cells keep.
 //!
-//! N1. Handles given to this module name live entries of it (the table holds no others), so their slots obey the layout's
-//!     invariants.
+//! N1. Handles given to this module name live entries of it (the table holds no others), so their slots obey the
+//!     layout's invariants.
 
 use crate::classes::{ENTRY_BYTES_MAX, GRANULE_BYTES, SLOT_GRANULES, is_roomy, roomy_class_of, slot_bytes};
 use crate::edit::{Edit, Edited, EditedEntry};
@@ -11,11 +11,11 @@ use crate::pages::{Backing, Pages};
 use crate::prefetch::prefetch;
 use crate::region::Bytes;
 use base::UnixMs;
-use engine::{Encoding, Entry, ExtFields, NewEntry, SharedBig, SharedBytes, Type, Value};
+use engine::{Encoding, Entry, ExtFields, NewEntry, SharedBig, SharedBytes, TierAddress, Type, Value, ValueTier};
 use std::sync::Arc;
 use value::{Big, Body, Buffer, reaper, tree};
 
-/// What an allocation of a shared value costs beside its bytes: the vector, two counters, two allocation headers.
+/// Overhead of a shared value in bytes: the vector, two counters, two allocation headers.
 const SHARED_OVERHEAD_BYTES: usize = size_of::<Vec<u8>>() + 16 + 16;
 
 /// A value that grows in place gets this share of its length as room to grow, at most [`ROOM_BYTES_MAX`].
@@ -72,6 +72,8 @@ pub struct Entries {
     large_bytes: usize,
     /// Where packed collections are edited, empty in between.
     scratch: Vec<u8>,
+    /// Counts the entries whose values lie on it.
+    tier: Option<Arc<dyn ValueTier>>,
 }
 
 /// Memory of a buffer for edits that is kept.
@@ -81,7 +83,7 @@ impl Entries {
     /// No entries yet.
     pub fn new(region: Bytes, memory: Arc<MemoryUse>) -> Self {
         let pages = Pages::new(region, &SLOT_GRANULES, Arc::clone(&memory), MemoryKind::Values);
-        Self { pages, memory, large_bytes: 0, scratch: Vec::new() }
+        Self { pages, memory, large_bytes: 0, scratch: Vec::new(), tier: None }
     }
 
     /// The pages.
@@ -99,8 +101,8 @@ impl Entries {
         self.pages.settle_all();
     }
 
-    /// Moves one entry out of a page, choosing one first if need be. `relocate(entries, from, to)` points the entry's cell to
-    /// its copy. False when there is no such page; moving may end a page without moving an entry.
+    /// Moves one entry out of a page, choosing one first if need be. `relocate(entries, from, to)` points the entry's
+    /// cell to its copy. False when there is no such page; moving may end a page without moving an entry.
     pub fn compact_one(&mut self, what: Compacted, relocate: impl FnOnce(&Self, u32, u32)) -> bool {
         let pages = &mut self.pages;
         let is_begun = pages.is_emptying()
@@ -163,9 +165,44 @@ impl Entries {
         } else {
             layout::write(self.slot_mut(handle), shape, key, new, stamp);
         }
-        if new.encoding.is_compressed() {
-            self.memory.compressed.add(&self.entry(handle));
+        if new.encoding.is_compressed() || shape.has_fields() {
+            self.count_in(handle);
         }
+    }
+
+    /// Counts a value that has come: if it is compressed, and where it lies on a tier.
+    #[cold]
+    #[inline(never)]
+    fn count_in(&self, handle: u32) {
+        let entry = self.entry(handle);
+        self.memory.compressed.add(&entry);
+        self.retain(entry.key, entry.fields.tier());
+    }
+
+    /// Counts a value that goes.
+    #[cold]
+    #[inline(never)]
+    fn count_out(&self, handle: u32) {
+        let entry = self.entry(handle);
+        self.memory.compressed.sub(&entry);
+        self.release(entry.key, entry.fields.tier());
+    }
+
+    fn retain(&self, key: &[u8], address: Option<TierAddress>) {
+        if let (Some(tier), Some(address)) = (&self.tier, address) {
+            tier.retain(key, address);
+        }
+    }
+
+    fn release(&self, key: &[u8], address: Option<TierAddress>) {
+        if let (Some(tier), Some(address)) = (&self.tier, address) {
+            tier.release(key, address);
+        }
+    }
+
+    /// Counts entries with an address at this tier from now on.
+    pub fn set_tier(&mut self, tier: Arc<dyn ValueTier>) {
+        self.tier = Some(tier);
     }
 
     /// Replaces an entry where it lies by one of the same shape, the usual case; see [`layout::overwrite`].
@@ -202,8 +239,8 @@ impl Entries {
 
     /// The value of an entry goes: what it takes outside of the pages, and what is counted of it.
     fn drop_value(&mut self, handle: u32) {
-        if layout::is_compressed_or_big(layout::word(self.slot(handle))) {
-            self.memory.compressed.sub(&self.entry(handle));
+        if layout::is_counted(layout::word(self.slot(handle))) {
+            self.count_out(handle);
         }
         let slot = self.slot_mut(handle);
         let shape = Shape::of(slot);
@@ -211,7 +248,7 @@ impl Entries {
             self.recharge(outside_cost(&value), 0);
             match value {
                 Outside::Bytes(bytes) => reaper::free_bytes(bytes),
-                // Its tree goes to the reaper by itself.
+                // Dropping a tree sends it to the reaper.
                 Outside::Big(big) => drop(big),
             }
             key.into_iter().for_each(reaper::free_bytes);
@@ -315,8 +352,14 @@ impl Entries {
             let new = NewEntry { value: value.value(), fields, ..entry.as_new() };
             return self.replace(handle, &key, &new, stamp);
         }
+        let before = self.entry(handle).fields.tier();
         let handle = self.reshape(handle, target);
         layout::write_fields(self.slot_mut(handle), target, fields);
+        if before != fields.tier() {
+            let key = self.entry(handle).key;
+            self.retain(key, fields.tier());
+            self.release(key, before);
+        }
         handle
     }
 
@@ -484,7 +527,8 @@ impl Entries {
         EditedEntry { handle, left: edited.left, first_due: edited.first_due }
     }
 
-    /// Replaces the value by what an edit has made of it: in place if it has room there, else with room for the next edits.
+    /// Replaces the value by what an edit has made of it: in place if it has room there, else with room for the next
+    /// edits.
     fn rewrite(&mut self, handle: u32, key: &[u8], encoding: Encoding, value: &[u8]) -> u32 {
         let class = self.pages.class(handle);
         let fits = |size| size <= ENTRY_BYTES_MAX && is_roomy(class, size);
@@ -533,9 +577,8 @@ impl Entries {
         }
     }
 
-    /// Gives the entry another layout, its key and value bytes unchanged (what a longer value adds is undefined). Optional
-    /// fields of another length are still to be written.
-    /// Returns its handle from now on.
+    /// Gives the entry another layout, its key and value bytes unchanged (what a longer value adds is undefined).
+    /// Optional fields of another length are still to be written. Returns its handle from now on.
     fn reshape(&mut self, handle: u32, target: Shape) -> u32 {
         let slot = self.slot(handle);
         let shape = Shape::of(slot);
@@ -654,8 +697,8 @@ mod tests {
         NewEntry { kind: Type::String, encoding: Encoding::DECIMAL, value, expire_at, fields: ExtFields::NONE }
     }
 
-    /// Every layout gives back what was put in: keys and values of lengths around each border, with and without expiration,
-    /// before and after the expiration is set, changed and taken away.
+    /// Every layout gives back what was put in: keys and values of lengths around each border, with and without
+    /// expiration, before and after the expiration is set, changed and taken away.
     #[test]
     fn every_layout_holds_what_is_written() {
         let (mut entries, memory) = entries();
@@ -694,8 +737,9 @@ mod tests {
         assert_eq!((entries.large_bytes(), memory.of(MemoryKind::Large)), (0, 0));
     }
 
-    /// In every layout, optional fields are set, replaced by others of any length and taken away, and stay through a change of
-    /// the expiration and of the value. Key, value, expiration and stamp stay. Without fields an entry has its former size.
+    /// In every layout, optional fields are set, replaced by others of any length and taken away, and stay through a
+    /// change of the expiration and of the value. Key, value, expiration and stamp stay. Without fields an entry has
+    /// its former size.
     #[test]
     fn every_layout_holds_optional_fields() {
         let (mut entries, memory) = entries();
@@ -772,8 +816,8 @@ mod tests {
         entries.destroy(handle);
     }
 
-    /// A packed list is the same whether it is edited where it is stored, in slots that it outgrows and in those that become too
-    /// big for it, or in a vector; and what lies around it stays.
+    /// A packed list is the same whether it is edited where it is stored, in slots that it outgrows and in those that
+    /// become too big for it, or in a vector; and what lies around it stays.
     #[test]
     fn packed_collections_are_edited_in_their_slots() {
         fn edit<'e>(changes: &'e [u8], limits: &'e Limits, hasher: &'e KeyHasher) -> Edit<'e> {

@@ -1,9 +1,9 @@
 //! Which entry goes first when memory is short.
 //!
-//! Victims are chosen by sampling, after Redis (`maxmemory-samples`, and the pool of Redis 3.0): each choice looks at the
-//! cells of one random bucket, about nine entries, and keeps the best sixteen seen so far in a pool; the best of the pool
-//! is the victim, if it has not been used since it was seen. Policies over entries that expire sample the expiration index
-//! when such entries are few, and `volatile-ttl` takes what the index holds for the nearest times.
+//! Victims are chosen by sampling, after Redis (`maxmemory-samples`, and the pool of Redis 3.0): each choice looks at
+//! the cells of one random bucket, about nine entries, and keeps the best sixteen seen so far in a pool; the best of
+//! the pool is the victim, if it has not been used since it was seen. Policies over entries that expire sample the
+//! expiration index when such entries are few, and `volatile-ttl` takes what the index holds for the nearest times.
 //!
 //! V1. A candidate is a hash and a score, never a handle: entries move. It is looked up and scored again before it is
 //!     given.
@@ -111,8 +111,8 @@ impl Pool {
 }
 
 impl MemEngine {
-    /// The key to evict next under the policy; the caller logs its deletion and removes it. `None` when nothing is in the
-    /// policy's scope.
+    /// The key to evict next under the policy; the caller logs its deletion and removes it. `None` when nothing is in
+    /// the policy's scope.
     pub fn victim(&mut self, policy: EvictionPolicy) -> Option<Key<'_>> {
         if self.spaces.iter().flatten().all(|space| population(space, policy) == 0) {
             return None;
@@ -184,8 +184,9 @@ impl MemEngine {
         } else {
             let bucket = space.table.random_bucket(heap, rng);
             cells(bucket.occupied()).for_each(|cell| entries.prefetch(bucket.handle(cell)));
-            // From a random cell on: the pool has room for one or two of equal ones, and new entries take the cells of those
-            // that went. From the first on, it would be the newest that go, again and again (LFU, where many are equal).
+            // From a random cell on: the pool has room for one or two of equal ones, and new entries take the cells of
+            // those that went. From the first on, it would be the newest that go, again and again (LFU, where many are
+            // equal).
             let start = rng.below(u64::from(CELL_COUNT)) as u32;
             let (before, after) = (bucket.occupied() & ((1 << start) - 1), bucket.occupied() >> start << start);
             cells(after).chain(cells(before)).for_each(|cell| offer(bucket.handle(cell)));
@@ -260,7 +261,7 @@ impl MemEngine {
     }
 }
 
-/// Entries in scope. None of a keyspace with rows behind it: its entries are dropped, never evicted.
+/// Entries in scope. None of a backed keyspace: its entries are dropped, never evicted.
 fn population(space: &Space, policy: EvictionPolicy) -> u64 {
     if space.backed.is_some() {
         return 0;

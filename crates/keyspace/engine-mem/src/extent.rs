@@ -7,13 +7,13 @@
 //! info: units (4 bits) | depth (6 bits) | entries (22 bits)
 //! ```
 //!
-//! The two buckets a key may be in follow from its tag and the bucket count alone, so an extent grows or shrinks by a unit
-//! without looking at a key: gather the cells, change the count, place them again. Only a split reads keys, for the hash
-//! bit that decides. Since all units are equal and reached through the header, growing copies no memory to a bigger
-//! place and leaves no hole behind: table memory is what the fullest extents need, at every size.
+//! The two buckets a key may be in follow from its tag and the bucket count alone, so an extent grows or shrinks by a
+//! unit without reading a key: gather the cells, change the count, place them again. Only a split reads keys, for the
+//! hash bit that decides. Since all units are equal and reached through the header, growing copies no memory to a
+//! bigger place and leaves no hole: table memory is what the fullest extents need, at every size.
 //!
 //! X1. A cell lies in one of the two buckets of its tag, for the present bucket count.
-//! X2. Units listed in the header belong to this extent alone; lanes behind the count are undefined.
+//! X2. Units listed in the header belong to this extent alone; lanes after the count are undefined.
 
 use crate::bucket::{Bucket, CELL_COUNT, Mark, cells};
 use crate::memory::{MemoryKind, MemoryUse};
@@ -42,8 +42,9 @@ pub const LINE_CLASS: u8 = 0;
 /// The class of units.
 pub const UNIT_CLASS: u8 = 1;
 
-/// A free piece of table memory has this in the low half of its first word. Neither a handle (no entry starts at the last
-/// granule), nor the number of a line (the region is smaller), nor an info half (its depth is at most 32) equals it.
+/// A free piece of table memory has this in the low half of its first word. Neither a handle (no entry starts at the
+/// last granule), nor the number of a line (the region is smaller), nor an info half (its depth is at most 32) equals
+/// it.
 const FREE: u64 = u32::MAX as u64;
 
 /// Table memory of a shard.
@@ -345,8 +346,8 @@ pub fn refill(heap: &mut Heap, at: u32, depth: u32, units: u32, cells: &[Cell], 
     false
 }
 
-/// Takes a unit. The first ones of a shard lie in the memory that its headers have begun, so that a small table is one line of
-/// the system's memory and not two.
+/// Takes a unit. The first ones of a shard lie in the memory that its headers have begun, so that a small table is one
+/// line of the system's memory and not two.
 fn allocate_unit(heap: &mut Heap) -> u32 {
     let beside_headers = match heap.is_unused(UNIT_CLASS) {
         true => heap.allocate_resident(LINE_CLASS, UNIT_BUCKETS as u16),
@@ -355,7 +356,7 @@ fn allocate_unit(heap: &mut Heap) -> u32 {
     beside_headers.unwrap_or_else(|| heap.allocate(UNIT_CLASS))
 }
 
-/// Gives a unit back; one that lies beside headers is room for these from then on.
+/// Frees a unit; one that is next to headers becomes space for headers.
 fn free_unit(heap: &mut Heap, unit: u32) {
     match heap.class(unit) {
         LINE_CLASS => (unit..unit + UNIT_BUCKETS).for_each(|line| heap.free(line)),

@@ -1,24 +1,23 @@
 //! Prefetching for a batch of keys before their shard is locked.
 //!
-//! A worker asks for a key's bucket when it has parsed the request, for the entry some requests before that one runs, and
-//! then locks and executes: the cache misses of a batch overlap with its work, and with each other. What is read here may be changed at the same time by the shard's owner, so each
-//! step is a guess that is checked before it is followed:
+//! A worker prefetches a key's bucket when it has parsed the request, and the entry some requests before that one runs;
+//! then it locks and executes. So the cache misses of a batch overlap with its work, and with each other. The shard's
+//! owner may change what is read here at the same time, so each step is a guess that is checked before it is followed:
 //!
 //! ```text
 //! root word -> directory line -> header line -> bucket line -> address of the entry
 //! ```
 //!
-//! Nothing is read but atomic words of the table region, which is never unmapped while this exists (region invariants R1,
-//! R2, R4); numbers of lines are compared with what is committed; entries are prefetched by address, never read. The
-//! worst a stale value does is to prefetch the wrong line.
+//! Nothing is read but atomic words of the table region, which is never unmapped while this exists (region invariants
+//! R1, R2, R4); numbers of lines are compared with what is committed; entries are prefetched by address, never read.
+//! The worst a stale value does is to prefetch the wrong line.
 //!
-//! The cell that was found this way saves looking for it again under the lock, if nothing has changed meanwhile:
+//! The cell found this way need not be looked up again under the lock, if nothing has changed meanwhile:
 //!
-//! W1. The owner raises `changes` in each stretch of time it holds the lock and moves cells or entries, at whatever moment. A
-//!     way begins with a look at `changes`, and then at the lock, which has to be open. So if `changes` is the same when the
-//!     lock is taken later, nothing has moved since the way began: whoever raised it before has opened the lock before,
-//!     with all that he did, and whoever locked it after has raised nothing. Then the cell is one of the table, and its
-//!     entry lives.
+//! W1. The owner raises `changes` in each period that it holds the lock and moves cells or entries, at any moment of
+//!     it. A way reads `changes` first, and then the lock, which must be open. If `changes` is the same when the lock
+//!     is taken later, nothing has moved since the way began. An earlier change happened-before the observed unlock,
+//!     and a later holder has raised nothing. So the cell is still in the table, and its entry lives.
 
 use crate::arena::Pages;
 use crate::bucket::{Bucket, tag_of};
@@ -32,7 +31,7 @@ use base::KeyspaceId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
-/// Lines of an entry that are asked for at most. What follows, the processor fetches by itself.
+/// Lines of an entry that are prefetched at most. The processor fetches the following ones itself.
 const ENTRY_LINES_MAX: usize = 20;
 
 /// Keyspaces that hints know, from 0; others work without.
@@ -56,8 +55,8 @@ impl Way {
     pub const NONE: Self = Self { line: 0, changes: 0, found: None, is_sure: false };
 }
 
-/// Prefetches buckets and entries of one shard, without its lock. What that needs for the first keyspace is its first line of
-/// memory.
+/// Prefetches buckets and entries of one shard, without its lock. What that needs for the first keyspace is its first
+/// line of memory.
 #[repr(C, align(64))]
 pub struct MemHints {
     lines: Arc<LinesView>,
@@ -85,7 +84,7 @@ impl MemHints {
         }
     }
 
-    /// Tells where a table begins now. Called by the shard's owner, under its lock.
+    /// Publishes where a table begins now. Called by the shard's owner, under its lock.
     pub(crate) fn publish(&self, space: KeyspaceId, directory: Option<Directory>) {
         if let Some(root) = self.roots.get(space.index()) {
             let word = directory.map_or(0, |d| u64::from(d.at()) | u64::from(d.depth() + 1) << 32);
@@ -93,7 +92,7 @@ impl MemHints {
         }
     }
 
-    /// Tells how many entries there are, and their bytes: the mean is how much of each is loaded.
+    /// Publishes how many entries there are, and their bytes: the mean is how much of each is prefetched.
     pub(crate) fn tell_size(&self, live_bytes: usize, count: usize) {
         self.live_bytes.store(live_bytes, Relaxed);
         let mean = live_bytes / count.max(1);
@@ -111,8 +110,8 @@ impl MemHints {
         self.changes.store(self.changes.load(Relaxed).wrapping_add(1), Release);
     }
 
-    /// Begins the way to the key with this hash: starts loading the bucket that nearly always holds it. `is_open` tells whether
-    /// the shard's lock is, and reads it with [`Acquire`].
+    /// Begins the way to the key with this hash: starts loading the bucket that nearly always holds it. `is_open`
+    /// returns whether the shard's lock is open, and reads it with [`Acquire`].
     #[inline]
     pub fn prefetch_bucket(&self, space: KeyspaceId, hash: u64, is_open: impl FnOnce() -> bool) -> Way {
         let changes = self.changes.load(Acquire);
@@ -131,8 +130,8 @@ impl MemHints {
         self.prefetch_line(way.line);
     }
 
-    /// Starts loading the entry with this hash, best a while after its bucket was asked for. False when the bucket seems not
-    /// to have it.
+    /// Starts loading the entry with this hash, best a while after its bucket was asked for. False when the bucket
+    /// seems not to have it.
     #[inline]
     pub fn prefetch_entry(&self, way: &mut Way, hash: u64) -> bool {
         let Some(line) = self.lines.line(way.line) else { return false };
@@ -148,8 +147,8 @@ impl MemHints {
         true
     }
 
-    /// The cell that a way has led to, of a live entry, though not certainly that of its key. Called by the shard's owner,
-    /// under its lock.
+    /// The cell that a way has led to, of a live entry, though not certainly that of its key. Called by the shard's
+    /// owner, under its lock.
     #[inline]
     pub(crate) fn end_of(&self, way: &Way) -> Option<Found> {
         // W1
@@ -192,8 +191,8 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// Hints read while the table grows, splits, shrinks and is cleared, and after the engine is gone. What they prefetch
-    /// cannot be seen; that they touch nothing but atomic words of mapped memory, Miri and a fault would show.
+    /// Hints read while the table grows, splits, shrinks and is cleared, and after the engine is gone. What they
+    /// prefetch cannot be seen; that they touch nothing but atomic words of mapped memory, Miri and a fault would show.
     #[test]
     fn hints_read_what_changes() {
         let mut rng = Rng::new(1);

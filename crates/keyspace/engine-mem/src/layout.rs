@@ -14,9 +14,9 @@
 //! | u32     | u32          | SharedBytes  | SharedBytes  | if any | i64, if any           |
 //! ```
 //!
-//! The header word, from its lowest bit: type (4), encoding (3), has an expiration (1), has optional fields (1), key length
-//! is wide (1), where and how long the value is (2), access stamp (20). Type 15 marks a free slot. So 16-byte key and
-//! 16-byte value take 38 bytes, and 46 with an expiration.
+//! The header word, from its lowest bit: type (4), encoding (3), has an expiration (1), has optional fields (1), key
+//! length is wide (1), where and how long the value is (2), access stamp (20). Type 15 marks a free slot. So 16-byte
+//! key and 16-byte value take 38 bytes, and 46 with an expiration.
 //!
 //! Optional fields, which few entries have, stand packed (`engine::fields`): a byte of presence bits, then the fields.
 //! Entries without them have the layout that they would have without this feature, and are read by the same code: the
@@ -147,6 +147,12 @@ impl Shape {
     #[inline]
     pub fn is_outside(self) -> bool {
         self.bits & VALUE_MASK == VALUE_OUTSIDE
+    }
+
+    /// Whether there are optional fields.
+    #[inline]
+    pub fn has_fields(self) -> bool {
+        self.bits & FIELDS != 0
     }
 
     fn key_is_outside(self) -> bool {
@@ -326,6 +332,14 @@ pub fn is_compressed_or_big(word: u32) -> bool {
     encoding_of(word).is_compressed_or_big()
 }
 
+/// Whether the entry counts elsewhere: its value is stored compressed or a tree, or it has optional fields, which may
+/// lead to a tier. One comparison, since the bit of the fields is above those of the encoding.
+#[inline]
+pub fn is_counted(word: u32) -> bool {
+    word & (FIELDS | 7 << ENCODING_SHIFT) >= u32::from(Encoding::FIRST_OTHER) << ENCODING_SHIFT
+}
+const _: () = assert!(FIELDS > 7 << ENCODING_SHIFT);
+
 /// Whether the value is stored compressed.
 #[inline]
 pub fn is_compressed(word: u32) -> bool {
@@ -344,8 +358,8 @@ pub fn kind_of(word: u32) -> (Type, Encoding) {
     (kind, encoding_of(word))
 }
 
-/// Whether an entry may lie in a slot of any class that holds it: its slot needs neither a certain alignment nor the room that
-/// collections are edited in.
+/// Whether an entry may lie in a slot of any class that holds it: its slot needs neither a certain alignment nor the
+/// room that collections are edited in.
 #[inline]
 pub fn is_movable(shape: Shape, kind: Type) -> bool {
     kind == Type::String && !shape.is_outside()
@@ -519,7 +533,8 @@ pub fn take_outside(slot: &mut [u8], shape: Shape) -> Option<(Outside, Option<Sh
 fn take<T>(slot: &mut [u8], at: usize) -> T {
     let place: *const T = slot[at..][..size_of::<T>()].as_ptr().cast();
     assert!(place.is_aligned());
-    // SAFETY: a value of this type is in place (L1), aligned (L2); the caller destroys the entry, so it is moved out once.
+    // SAFETY: a value of this type is in place (L1), aligned (L2); the caller destroys the entry, so it is moved out
+    // once.
     unsafe { place.read() }
 }
 
@@ -531,9 +546,9 @@ pub fn write(slot: &mut [u8], shape: Shape, key: &[u8], new: &NewEntry<'_>, stam
     slot[value_at..value_at + shape.value_len].copy_from_slice(new.value.bytes());
 }
 
-/// Replaces the value, and what goes with it, of an entry of a common layout by one of the same length that expires if the
-/// old one did. Neither is compressed, and neither has optional fields. Gives when the old one expired; `None` when the
-/// entry is not so, with nothing changed.
+/// Replaces the value, and what goes with it, of an entry of a common layout by one of the same length that expires if
+/// the old one did. Neither is compressed, and neither has optional fields. Gives when the old one expired; `None` when
+/// the entry is not so, with nothing changed.
 #[inline]
 pub fn overwrite(slot: &mut [u8], new: &NewEntry<'_>, restamp: impl FnOnce(u32) -> u32) -> Option<Option<UnixMs>> {
     let word = word(slot);
@@ -566,8 +581,8 @@ pub fn overwrite(slot: &mut [u8], new: &NewEntry<'_>, restamp: impl FnOnce(u32) 
     Some(before)
 }
 
-/// Replaces the value inside an entry, and its encoding, by one of any length that keeps the common layout and makes the entry
-/// a size that `fits`. False when that cannot be, with nothing changed.
+/// Replaces the value inside an entry, and its encoding, by one of any length that keeps the common layout and makes
+/// the entry a size that `fits`. False when that cannot be, with nothing changed.
 #[inline]
 pub fn rewrite(slot: &mut [u8], value: &[u8], encoding: Encoding, fits: impl FnOnce(usize) -> bool) -> bool {
     let word = word(slot);
@@ -590,8 +605,8 @@ pub fn rewrite(slot: &mut [u8], value: &[u8], encoding: Encoding, fits: impl FnO
     true
 }
 
-/// The value inside an entry, with the room behind it up to the end of the slot and to what its length can tell; and how long
-/// it is.
+/// The value inside an entry, and the room after it: up to the end of the slot, and to the longest value that its
+/// length field can express. Also returns how long it is.
 #[inline]
 pub fn value_with_room(slot: &mut [u8], shape: Shape) -> (&mut [u8], usize) {
     let room_max = if shape.bits & VALUE_MASK == 0 { u8::MAX as usize } else { ENTRY_BYTES_MAX };
@@ -600,8 +615,8 @@ pub fn value_with_room(slot: &mut [u8], shape: Shape) -> (&mut [u8], usize) {
     (&mut room[..end], shape.value_len)
 }
 
-/// Gives the value inside an entry of this shape, which was changed in place, another length and encoding. False, with nothing
-/// changed, when such a length has another layout or makes the entry a size that does not fit.
+/// Sets the length and encoding of a value inside an entry of this shape, which was changed in place. False, with
+/// nothing changed, when such a length has another layout or makes the entry a size that does not fit.
 #[inline]
 pub fn resize_value(
     slot: &mut [u8],

@@ -1,5 +1,5 @@
-//! The in-memory engine of one shard: what is stored, where it is, when it expires, and what goes first when memory is
-//! short.
+//! The in-memory engine of one shard: what is stored, where it is, when it expires, and what is evicted first when
+//! memory is short.
 //!
 //! ```text
 //! Key ---> table: directory -> extent -> bucket -> cell ---> entry: header, key, value in one slot of a page
@@ -15,7 +15,8 @@
 //! | `recent` | the cell found last, so that a command looks its key up once |
 //! | `pages` | the allocator under both: pages of equal slots, sparse ones emptied |
 //! | `arena`, `region` | address space: reserved once, committed in steps, readable for ever, in huge pages when full |
-//! | `backed` | keyspaces with rows behind them: what is clean, dirty, wanted or unknown |
+//! | `backed` | keyspaces backed by rows: what is clean, dirty, wanted or unknown |
+//! | `tiered` | values on a tier: which are away, wanted, and demoted next |
 //! | `wheel` | the expiration index |
 //! | `stamp`, `eviction` | how entries age, and which goes first |
 //! | `checkpoint`, `clean` | work done in slices: handing entries to a checkpoint, giving memory back |
@@ -51,6 +52,7 @@ mod shared_arena;
 mod space;
 mod stamp;
 mod table;
+mod tiered;
 mod wheel;
 
 pub use compressed::CompressedUse;
@@ -60,4 +62,5 @@ pub use hints::{MemHints, Way};
 pub use memory::{MemoryKind, MemoryUse};
 pub use shared_arena::MemoryArena;
 pub use stamp::{SharedStampMode, StampMode};
+pub use tiered::Demoted;
 pub use wheel::TICK_MS as EXPIRATION_TICK_MS;

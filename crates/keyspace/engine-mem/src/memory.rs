@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes in use by kind, shared by all shards of a store. Changed per system line or large allocation, never per
-/// command, so it follows resident memory and costs nothing on the way of a command.
+/// command, so it follows resident memory and costs a command nothing.
 #[derive(Debug, Default)]
 pub struct MemoryUse {
     values: AtomicU64,
@@ -29,7 +29,7 @@ pub enum MemoryKind {
     Index,
     /// Values that are allocations of their own.
     Large,
-    /// What readers have thawed of compressed leaves of collections, beside what is stored.
+    /// The thawed copies of compressed leaves of collections.
     Thawed,
 }
 
@@ -53,12 +53,13 @@ impl MemoryUse {
         self.compressed.read()
     }
 
-    /// How many of them need which dictionary. Exact while no value comes or goes, that is under the locks of all shards.
+    /// How many of them need which dictionary. Exact while no value comes or goes, that is under the locks of all
+    /// shards.
     pub fn values_by_dictionary(&self) -> BTreeMap<DictionaryNumber, u64> {
         self.compressed.by_dictionary()
     }
 
-    /// Counts a stored form of bytes that are no entry's value by themselves: of a leaf.
+    /// Counts a stored form of bytes that are not a whole value of an entry: of a leaf.
     pub fn add_stored(&self, bytes: &[u8]) {
         self.compressed.add_stored(bytes);
     }

@@ -2,22 +2,22 @@
 //!
 //! ```text
 //! page:  | slot | slot | free -> | slot | free -| slot |  never used ...  |
-//!                                                      ^ bump: memory behind it was never touched
+//!                                                      ^ bump: memory after it was never touched
 //! ```
 //!
-//! A class allocates from the free slots of its *current* page; when there are none, the fullest page that has some becomes
-//! current; when no page has any, a slot is carved at a bump pointer. So sparse pages empty out, free slots are used before
-//! fresh memory is touched, and a class that only ever grew has touched no more than one system line (4 KiB) it does not
-//! need. A page without a live slot is given back.
+//! A class allocates from the free slots of its *current* page; when there are none, the fullest page that has some
+//! becomes current; when no page has any, a slot is carved at a bump pointer. So sparse pages empty out, free slots are
+//! used before fresh memory is touched, and a class that only ever grew has touched no more than one system line (4
+//! KiB) it does not need. A page without a live slot is given back.
 //!
-//! A shard of a few thousand entries of all lengths would still have more such lines than entries fill. So a class of few
-//! entries (*small*) first takes what is resident and unused of the classes next to it, an eighth larger at most, and its last
-//! line is *squeezed* out, when there is time, if what lies in it has room elsewhere.
+//! A shard of a few thousand entries of all lengths would still have more such lines than entries fill. So a class of
+//! few entries (*small*) first takes what is resident and unused of the classes next to it, an eighth larger at most,
+//! and its last line is *squeezed* out, when there is time, if what lies in it has room elsewhere.
 //!
 //! P1. A slot is live, free (marked so by the backing, and on its page's list unless the page is being emptied), or
-//!     behind the bump pointer.
+//!     at or after the bump pointer.
 //! P2. A page is in exactly one place: current, on the list it belongs to, full, being emptied, or not in use.
-//! P3. `touched` counts the system lines below the bump pointers; memory behind them is not resident.
+//! P3. `touched` counts the system lines below the bump pointers; memory after them is not resident.
 //!
 //! Handles count granules from the start of the region.
 
@@ -61,13 +61,13 @@ const FULLNESS_COUNT: usize = 8;
 /// The list after those: pages without free slots whose bump pointer is not at the end.
 const ROOMY: usize = FULLNESS_COUNT;
 
-/// A class of so many bytes or less is small.
+/// A class of at most this many bytes is small.
 const SMALL_BYTES_MAX: usize = PAGE_BYTES;
 
-/// A slot that is taken instead of one of a small class is larger by one part in so many at most.
+/// A slot that is taken instead of one of a small class is larger by at most one part in this many.
 const NEAR_PARTS: u16 = 8;
 
-/// A page being emptied gives its memory back in pieces of so many system lines, so that emptying can stop as soon as
+/// A page being emptied gives its memory back in pieces of this many system lines, so that emptying can stop as soon as
 /// enough has come back.
 const GIVEN_BACK_LINES: usize = 4;
 
@@ -157,13 +157,13 @@ impl<B: Backing> Pages<B> {
         }
     }
 
-    /// The memory behind the handles.
+    /// The memory that handles refer to.
     #[inline]
     pub fn backing(&self) -> &B {
         &self.backing
     }
 
-    /// The memory behind the handles, for writing.
+    /// The memory that handles refer to, for writing.
     #[inline]
     pub fn backing_mut(&mut self) -> &mut B {
         &mut self.backing
@@ -248,8 +248,8 @@ impl<B: Backing> Pages<B> {
         self.slot_granules[class as usize] as usize * B::GRANULE_BYTES
     }
 
-    /// Takes so many neighbouring slots of the class that were never used, where that needs no memory which is not resident
-    /// already. They are given back one by one.
+    /// Takes `count` neighbouring slots of the class that were never used, if that needs only memory that is already
+    /// resident. They are given back one by one.
     pub fn allocate_resident(&mut self, class: u8, count: u16) -> Option<u32> {
         let number = self.classes[class as usize].lists[ROOMY];
         let (size, bump) = (self.slot_granules[class as usize], self.pages.get(number as usize)?.bump);
@@ -299,7 +299,7 @@ impl<B: Backing> Pages<B> {
         (number, self.carve(number, 1))
     }
 
-    /// Takes so many slots at the bump pointer, behind which there is room for them.
+    /// Takes `count` slots at the bump pointer; the page has room for them.
     fn carve(&mut self, number: u32, count: u16) -> u16 {
         let page = &mut self.pages[number as usize];
         let (class, place) = (page.class as usize, page.bump);
@@ -425,7 +425,7 @@ impl<B: Backing> Pages<B> {
         self.unused.push(number);
     }
 
-    /// Gives back the memory of a page from a place on, behind which nothing is live.
+    /// Gives back the memory of a page from a place on; nothing after it is live.
     fn lower_bump(&mut self, number: u32, bump: u16) {
         let page = &mut self.pages[number as usize];
         let carved = std::mem::replace(&mut page.bump, bump) - bump;
@@ -506,8 +506,8 @@ impl<B: Backing> Pages<B> {
         self.squeezed = 0;
     }
 
-    /// Chooses the last system line of a small class, if what lies in it has room in resident memory. False when all classes
-    /// were looked at.
+    /// Chooses the last system line of a small class, if what lies in it has room in resident memory. False when all
+    /// classes were looked at.
     pub fn start_squeezing(&mut self) -> bool {
         while usize::from(self.squeezed) < self.classes.len() {
             if let Some((number, down_to)) = self.squeezable(self.squeezed) {
@@ -519,7 +519,8 @@ impl<B: Backing> Pages<B> {
         false
     }
 
-    /// The sparsest page of a small class, and where its last system line begins, if what lies behind seems to have room.
+    /// The sparsest page of a small class, and where its last system line begins, if the slots in that line seem to
+    /// have room elsewhere.
     fn squeezable(&self, class: u8) -> Option<(u32, u16)> {
         let Class { current, lists, live, carved } = &self.classes[class as usize];
         let number = lists.iter().chain([current]).copied().find(|&number| number != NO_PAGE)?;
@@ -541,9 +542,9 @@ impl<B: Backing> Pages<B> {
         (needed <= own + self.near(class).map(room_of).sum::<u32>()).then_some((number, down_to))
     }
 
-    /// The next slot to be moved out of a page being emptied, and where to: the caller copies the bytes that both have, points
-    /// what pointed to it to the new place, and frees the old. `None` when the page is done, which ends its emptying.
-    /// `class_of` tells the class that would do for a slot's contents, where other classes will.
+    /// The next slot to be moved out of a page being emptied, and its new place: the caller copies the bytes that both
+    /// have, updates what pointed to the old place, and frees it. `None` when the page is done, which ends its
+    /// emptying. `class_of` returns the class that would do for a slot's contents, where other classes will.
     pub fn next_move(&mut self, class_of: impl FnOnce(&B, u32) -> Option<u8>) -> Option<(u32, u32)> {
         let mut page = *self.emptying.last()?;
         let Emptying { number, down_to, .. } = page;
@@ -627,7 +628,7 @@ impl<B: Backing> Pages<B> {
         }
     }
 
-    /// Ends the emptying of a page whose slots from `high` on are not live: gives back what is behind, or all.
+    /// Ends the emptying of a page whose slots from `high` on are not live: gives back the memory from there, or all.
     fn settle(&mut self, number: u32, high: u16) {
         let page = &self.pages[number as usize];
         if page.live == 0 {
@@ -654,8 +655,8 @@ impl<B: Backing> Pages<B> {
         self.pages[number as usize].free = free;
     }
 
-    /// Where a page that is neither current nor being emptied belongs: with free slots by eighths of fullness, else where
-    /// slots are carved, if there is room for one.
+    /// Where a page that is neither current nor being emptied belongs: with free slots by eighths of fullness, else
+    /// where slots are carved, if there is room for one.
     fn place_of(&self, number: u32) -> Place {
         let page = &self.pages[number as usize];
         let size = u32::from(self.slot_granules[page.class as usize]);

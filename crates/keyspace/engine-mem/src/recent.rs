@@ -1,8 +1,9 @@
-//! The cell found last. A command reads an entry, decides, changes it and perhaps reads it again: its key is looked up once.
+//! The cell found last. A command reads an entry, decides, changes it and perhaps reads it again: its key is looked up
+//! once.
 //!
-//! R1. It is forgotten whenever a cell may move or go, or an entry gets another handle. So what it names is there, and comparing
-//!     the entry's key is all it takes to know that it is wanted. A cell that was found ahead of the command, by its tag
-//!     alone, serves as well (`hints`, W1).
+//! R1. It is forgotten whenever a cell may move or go, or an entry gets another handle. So what it names is there, and
+//!     comparing the entry's key is all it takes to know that it is wanted. A cell that was found ahead of the command,
+//!     by its tag alone, serves as well (`hints`, W1).
 
 use crate::entries::Entries;
 use crate::table::Found;

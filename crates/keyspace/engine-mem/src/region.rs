@@ -1,6 +1,6 @@
-//! The memory of one shard in an [`Arena`](crate::arena::Arena), in two kinds: [`Bytes`], which its single owner reads and
-//! writes as bytes, and [`Lines`], which consists of atomic words only, so that prefetch hints may read it without the
-//! shard's lock.
+//! The memory of one shard in an [`Arena`](crate::arena::Arena), in two kinds: [`Bytes`], which its single owner reads
+//! and writes as bytes, and [`Lines`], which consists of atomic words only, so that prefetch hints may read it without
+//! the shard's lock.
 //!
 //! R1. The first `committed` bytes are readable and writable, and `committed` never shrinks.
 //! R2. The mapping lives as long as its last owner or hint, since both hold it.
@@ -51,8 +51,8 @@ impl Bytes {
     #[inline]
     pub fn tail(&self, start: usize) -> &[u8] {
         assert!(start < self.committed, "a handle outside the region");
-        // SAFETY: a page is committed as a whole, so the range is readable (R1); it is initialised (zero or written), and
-        // nobody writes while `self` is shared (R3).
+        // SAFETY: a page is committed as a whole, so the range is readable (R1); it is initialised (zero or written),
+        // and no thread writes while `self` is shared (R3).
         unsafe { std::slice::from_raw_parts(self.pages.at(start), PAGE_BYTES - start % PAGE_BYTES) }
     }
 
@@ -70,13 +70,13 @@ impl Bytes {
         assert!(from + length <= to || to + length <= from, "the two places overlap");
         let in_one_page = |start: usize| start % PAGE_BYTES + length <= PAGE_BYTES;
         assert!(in_one_page(from) && in_one_page(to), "a slot lies in one page");
-        // SAFETY: both ranges are committed (R1), each in one page, apart from each other, and `self` is borrowed exclusively
-        // (R3).
+        // SAFETY: both ranges are committed (R1), each in one page, apart from each other, and `self` is borrowed
+        // exclusively (R3).
         unsafe { std::ptr::copy_nonoverlapping(self.pages.at(from), self.pages.at(to), length) };
     }
 }
 
-/// A region of atomic cache lines: written by its one owner, read by whoever holds a [`LinesView`] too.
+/// A region of atomic cache lines: written by its one owner, read also by holders of a [`LinesView`].
 pub struct Lines {
     shared: Arc<LinesView>,
     pages: Pages,
@@ -144,8 +144,8 @@ impl LinesView {
 fn line_at(pages: &Pages, committed: usize, index: u32) -> Option<&Line> {
     let offset = index as usize * size_of::<Line>();
     if offset < committed {
-        // SAFETY: the line is committed (R1), aligned since pages are, lives as long as the mapping, which `pages` holds (R2),
-        // and is only ever accessed through atomics (R4).
+        // SAFETY: the line is committed (R1), aligned since pages are, lives as long as the mapping, which `pages`
+        // holds (R2), and is only ever accessed through atomics (R4).
         Some(unsafe { &*pages.at(offset).cast::<Line>() })
     } else {
         None

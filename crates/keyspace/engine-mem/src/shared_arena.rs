@@ -17,7 +17,7 @@ pub struct MemoryArena {
 }
 
 impl MemoryArena {
-    /// Address space for so many shards. Takes no memory.
+    /// Address space for `shard_count` shards. Takes no memory.
     ///
     /// # Panics
     /// When the system grants not even the smallest piece.
@@ -32,8 +32,8 @@ impl MemoryArena {
         self.tables.has_ready() || self.entries.has_ready()
     }
 
-    /// Merges the small pages of one huge page that has been filled, those of tables first, which all commands read; false when
-    /// there is none. Copies 2 MiB, in one to two milliseconds; to be called without a shard's lock.
+    /// Merges the small pages of one huge page that has been filled, those of tables first, which all commands read;
+    /// false when there is none. Copies 2 MiB, in one to two milliseconds; to be called without a shard's lock.
     pub fn merge_one(&self) -> bool {
         (self.tables.has_ready() && self.tables.merge_one()) || (self.entries.has_ready() && self.entries.merge_one())
     }

@@ -9,7 +9,7 @@ use crate::wheel::{Item, Wheel};
 use base::{Rng, UnixMs};
 use std::sync::Arc;
 
-/// Stale items an index may hold beside as many as there are live ones, before it is rebuilt.
+/// Stale items that an index may hold, in excess of the number of live ones, before it is rebuilt.
 const STALE_ITEMS_MAX: usize = 4096;
 
 /// A database that has been used.
@@ -20,7 +20,7 @@ pub struct Space {
     pub expiring: u64,
     /// Entries with elements that have a time.
     pub timed: u64,
-    /// The rows behind it; `None` when all it has is in the table.
+    /// The rows that back it; `None` when all entries are in the table.
     pub backed: Option<Box<Backed>>,
     index: Option<Box<Index>>,
 }
@@ -38,8 +38,8 @@ impl Space {
         Self { table: Table::new(heap), expiring: 0, timed: 0, backed: None, index: None }
     }
 
-    /// Keeps the index true when the expiration of the entry under `hash` changes. An entry that is created had none, one
-    /// that is removed will have none.
+    /// Keeps the index true when the expiration of the entry under `hash` changes. An entry that is created had none,
+    /// one that is removed will have none.
     #[inline]
     pub fn expiration_changed(
         &mut self,

@@ -8,9 +8,9 @@
 //! The counter is logarithmic, after the scheme of Redis 4.0: an access raises it with probability
 //! `1 / ((counter - 5) * log_factor + 1)`, and every `decay_minutes` without access lower it by one.
 //!
-//! The first bit says which of the two a stamp is. So when the policy changes, no entry has to be touched: stamps of the
-//! other kind are told apart until their entries are used again, and say what they can - when the entry was used last, or
-//! that its use was not counted yet.
+//! The first bit says which of the two a stamp is. So when the policy changes, no entry has to be touched: stamps of
+//! the other kind are recognised until their entries are used again, and give what they can: when the entry was used
+//! last, or that its use was not counted yet.
 
 use crate::layout::STAMP_BITS;
 use base::{Rng, UnixMs};
@@ -22,7 +22,7 @@ const SECONDS_MASK: u32 = KIND_BIT - 1;
 const COUNTER_BITS: u32 = 8;
 const MINUTES_MASK: u32 = SECONDS_MASK >> COUNTER_BITS;
 
-/// The longest time idle that is told to a stamp: half of what it counts, so that it goes on counting for three days.
+/// The longest idle time that can be set: half of the stamp's range, so that it keeps counting for three days.
 const IDLE_SECONDS_MAX: u32 = SECONDS_MASK / 2;
 
 /// The counter of a new entry: above zero, so that it is not the first to go.
@@ -52,7 +52,7 @@ const SHARED_FREQUENCY: u64 = 1 << 63;
 const SHARED_FACTOR_MAX: u32 = u32::MAX >> 1;
 
 impl SharedStampMode {
-    /// Changes the way of stamping.
+    /// Changes the mode of stamping.
     pub fn set(&self, mode: StampMode) {
         let shared = match mode {
             StampMode::Recency => 0,
@@ -87,7 +87,7 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// Tells the time, and what is stamped from now on. Stamps given before that was changed keep their meaning until their
+    /// Sets the time, and the mode of new stamps. Stamps made before a change of mode keep their meaning until their
     /// entries are used again.
     #[inline]
     pub fn set_time(&mut self, now: UnixMs, mode: StampMode) {
@@ -237,8 +237,8 @@ mod tests {
         assert_eq!(shared.get(), StampMode::Recency);
     }
 
-    /// After the policy has changed, a stamp of the other kind is never read as one of this kind: an entry that was used a
-    /// lot is not mistaken for one never used, nor the other way round.
+    /// After the policy has changed, a stamp of the other kind is never read as one of this kind: an entry that was
+    /// used a lot is not mistaken for one never used, nor the other way round.
     #[test]
     fn stamps_outlive_a_change_of_policy() {
         let mut rng = Rng::new(3);

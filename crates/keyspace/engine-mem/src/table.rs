@@ -6,8 +6,9 @@
 //! directory cell -> extent header -> two buckets -> cell with the tag -> entry
 //! ```
 //!
-//! Extents fill up to a mean of nine tenths, grow by an eighth at a time or less, and split into two at twice the size; they
-//! shrink and merge the same way. The worst insertion splits one extent: about 1,100 keys are read. There is no rehash.
+//! Extents fill up to a mean of nine tenths, grow by an eighth at a time or less, and split into two at twice the size;
+//! they shrink and merge the same way. The worst insertion splits one extent: about 1,100 keys are read. There is no
+//! rehash.
 //!
 //! T1. An extent of depth `d` covers exactly the hashes with its `d`-bit prefix, and all directory cells of that prefix
 //!     name it.
@@ -170,8 +171,8 @@ impl Table {
         }
     }
 
-    /// All entries that an item of the expiration index may stand for: those under its tag, in the extents that may hold
-    /// a key with the hash bits it knows. The caller compares the hash.
+    /// All entries that an item of the expiration index may stand for: those under its tag, in the extents that may
+    /// hold a key with the hash bits it knows. The caller compares the hash.
     pub fn find_item(&self, heap: &Heap, item: Item, mut visit: impl FnMut(u32)) {
         let unknown = self.directory.depth().saturating_sub(Item::PREFIX_BITS);
         for extent in 0..1u64 << unknown {
@@ -240,7 +241,8 @@ impl Table {
         self.split(memory, hash, header, depth, gathered.as_slice(), mark);
     }
 
-    /// Splits an extent by the next bit of its keys' hashes. `gathered` are its cells; what its buckets hold is not used.
+    /// Splits an extent by the next bit of its keys' hashes. `gathered` are its cells; what its buckets hold is not
+    /// used.
     fn split(
         &mut self,
         memory: &mut TableMemory<'_>,
@@ -372,15 +374,15 @@ impl Table {
         loop {
             let bucket = self.random_bucket(heap, rng);
             let cell = rng.below(u64::from(CELL_COUNT)) as u32;
-            // A cell in vain makes all entries equally likely, however full their buckets are.
+            // Retrying after an empty cell makes all entries equally likely, however full their buckets are.
             if bucket.occupied() >> cell & 1 != 0 {
                 return Some(bucket.handle(cell));
             }
         }
     }
 
-    /// Gives the memory of the first extent back, after `entry` has been called with each of its entries. The table
-    /// is being taken apart: hashes below `from` are gone already. Returns where to go on.
+    /// Gives the memory of the first extent back, after `entry` has been called with each of its entries. The table is
+    /// being dismantled: hashes below `from` are gone already. Returns where to continue.
     pub fn dismantle(&mut self, heap: &mut Heap, from: u64, mut entry: impl FnMut(u32)) -> Option<u64> {
         let stretch = self.stretch(heap, from);
         self.entries_of(heap, stretch).for_each(|found| entry(found.handle));

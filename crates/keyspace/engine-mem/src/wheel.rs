@@ -11,18 +11,18 @@
 //! here (the item finds out when its time comes and is queued again), and an item whose entry is gone finds nothing.
 //!
 //! W1. For each entry that expires at `e` there is an item that comes up once `e`'s tick is over, or earlier.
-//! W2. Lists of a level hold items of later ticks than all lists of the levels below, within the present turn of the level
-//!     above: the lowest occupied list is next.
+//! W2. Lists of a level hold items of later ticks than all lists of the levels below, within the present turn of the
+//!     level above: the lowest occupied list is next.
 //!
-//! Items are kept in chunks of 128 bytes, reached through a vector of pointers: four bytes and a quarter an item, and no
-//! big vector is ever copied.
+//! Items are kept in chunks of 128 bytes, reached through a vector of pointers: four bytes and a quarter an item, and
+//! no big vector is ever copied.
 
 use crate::memory::{MemoryKind, MemoryUse};
 use base::{Rng, UnixMs};
 use std::sync::Arc;
 
-/// A tick, in milliseconds: how late an expiration may be noticed. With the time between two rounds of upkeep, 50 ms, less than a
-/// tenth of a second.
+/// A tick, in milliseconds: how late an expiration may be noticed. With the time between two rounds of upkeep, 50 ms,
+/// less than a tenth of a second.
 pub const TICK_MS: i64 = 32;
 
 const SLOT_BITS: u32 = 6;
@@ -157,8 +157,8 @@ impl Wheel {
         self.count_chunk(fresh, true);
     }
 
-    /// The next item that has come up by `now`, for the caller to look at: its entry is due, or is to be queued again, or
-    /// is gone. `None` when nothing has.
+    /// The next item that has come up by `now`, for the caller to look at: its entry is due, or is to be queued again,
+    /// or is gone. `None` when nothing has.
     #[inline]
     pub fn pop(&mut self, now: UnixMs) -> Option<Item> {
         while self.pending.is_empty() {
@@ -182,8 +182,8 @@ impl Wheel {
         !self.pending.is_empty() || self.next_list().is_some_and(|(tick, _)| is_over(tick, now))
     }
 
-    /// Goes to the next list that is not empty and takes its items as pending, if its time has come. A list above level 0
-    /// comes up when its first tick begins, and its items are then sorted into the levels below.
+    /// Goes to the next list that is not empty and takes its items as pending, if its time has come. A list above level
+    /// 0 comes up when its first tick begins, and its items are then sorted into the levels below.
     fn turn(&mut self, now: UnixMs) -> Option<()> {
         let (tick, level) = self.next_list()?;
         let due = if level == 0 { is_over(tick, now) } else { tick_of(now) >= tick };

@@ -1,5 +1,5 @@
-//! What entries are said to cost adds up to what the store counts, for every type, packed and as a tree; and a survey meets
-//! every entry once while the table changes.
+//! What entries are said to cost adds up to what the store counts, for every type, packed and as a tree; and a survey
+//! meets every entry once while the table changes.
 
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng};
@@ -140,8 +140,8 @@ fn changes(kind: Type, rng: &mut Rng, serial: &mut u64) -> Vec<u8> {
     changes
 }
 
-/// Headers and buckets of a small table lie in one line of the system's memory: there is one such table for each shard. One
-/// that grows and shrinks again and again takes no more each time.
+/// Headers and buckets of a small table lie in one line of the system's memory: there is one such table for each shard.
+/// One that grows and shrinks again and again takes no more each time.
 #[test]
 fn a_small_table_takes_one_line() {
     let mut shard = Shard::new();

@@ -1,5 +1,5 @@
-//! Keyspaces with rows behind them: the suite of the contract over one whose entries are flushed and dropped all the time, and
-//! what tickets, flushes and drops promise one by one.
+//! Backed keyspaces: the suite of the contract over one whose entries are flushed and dropped all the time, and the
+//! promises of tickets, flushes and drops one by one.
 
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng, UnixMs};
@@ -255,7 +255,7 @@ fn an_engine_with_rows_behind_it_keeps_the_contract() {
     (0..10).for_each(|seed| check(seed, effort, |hasher| Churned::new(seed, hasher)));
 }
 
-/// A memory engine with rows behind one keyspace.
+/// A memory engine with one backed keyspace.
 struct One {
     engine: MemEngine,
     rows: Arc<SortedRows>,
@@ -355,7 +355,7 @@ fn a_flush_gets_what_was_there_at_its_cut() {
     let value = |row: Option<Vec<u8>>| row.map(|row| row[4..].to_vec());
     let stored = [&changed, &removed, &new].map(|key| value(one.row(key)));
     assert_eq!(stored, [Some(b"1".to_vec()), Some(b"1".to_vec()), None]);
-    // The next flush has what came behind the cut.
+    // The next flush has what came after the cut.
     one.flush_and_drop();
     let stored = [&changed, &removed, &new].map(|key| value(one.row(key)));
     assert_eq!(stored, [Some(b"2".to_vec()), None, Some(b"2".to_vec())]);
@@ -427,8 +427,8 @@ fn a_flush_corrects_the_count_of_writes_that_read_nothing() {
     assert_eq!(one.engine.len(SPACE), 150);
 }
 
-/// Reads over the memory budget drop an entry for each that they bring. When buckets were emptied in their order, the entries
-/// that stayed were those of the last buckets: they did not fit when the table shrank, and it panicked.
+/// Reads over the memory budget drop an entry for each that they bring. When buckets were emptied in their order, the
+/// entries that stayed were those of the last buckets: they did not fit when the table shrank, and it panicked.
 #[test]
 fn dropping_leaves_entries_of_all_buckets() {
     let mut one = One::new();

@@ -1,5 +1,5 @@
-//! The engine contract, by the suite that every engine must pass: few keys under much change, and many that make the table
-//! grow, split, shrink and merge.
+//! The engine contract, by the suite that every engine must pass: few keys under much change, and many that make the
+//! table grow, split, shrink and merge.
 
 use base::Rng;
 use engine::conformance::{Effort, check};

@@ -1,5 +1,5 @@
-//! Eviction keeps what will be asked for again: hit ratios beside a plain model of Valkey's algorithm (5 samples, a pool
-//! of 16, one choice over all keys), on a zipfian load and on one that sequential scans pollute.
+//! Eviction keeps what will be asked for again: hit ratios compared with a plain model of Valkey's algorithm (5
+//! samples, a pool of 16, one choice over all keys), on a zipfian load and on one that sequential scans pollute.
 
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng};

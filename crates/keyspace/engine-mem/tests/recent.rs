@@ -1,5 +1,5 @@
-//! The cell found last is used again only while it is where it was: between the read of an entry and its change, everything that
-//! moves cells and entries happens.
+//! The cell found last is used again only while it is where it was: between the read of an entry and its change,
+//! everything that moves cells and entries happens.
 
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng};

@@ -1,4 +1,5 @@
-//! What happens over long runs: stale expiration indexes are rebuilt, marks repeat, memory of tables and pages comes back.
+//! What happens over long runs: stale expiration indexes are rebuilt, marks repeat, memory of tables and pages comes
+//! back.
 
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng};
@@ -66,7 +67,7 @@ impl Shard {
     }
 }
 
-/// Expirations moved back and forth leave items behind; the index stays in proportion to what expires, no key is
+/// Expirations moved back and forth leave stale items; the index stays in proportion to what expires, no key is
 /// forgotten while it is rebuilt, and each comes up when it should.
 #[test]
 fn stale_indexes_are_rebuilt() {
@@ -128,8 +129,8 @@ impl EntrySink for Counted {
     }
 }
 
-/// Marks are twelve bits: after thousands of checkpoints given up half-way, one that is completed still takes everything,
-/// once.
+/// Marks are twelve bits: after thousands of checkpoints given up half-way, one that is completed still takes
+/// everything, once.
 #[test]
 fn marks_may_repeat() {
     let mut shard = Shard::new();
@@ -178,8 +179,8 @@ fn marks_may_repeat_without_a_complete_walk() {
     }
 }
 
-/// Holes among entries are left to coming writes while there are any, and closed when a few rounds of cleaning have seen none:
-/// then pages take little more than their entries.
+/// Holes among entries are left to coming writes while there are any, and closed when a few rounds of cleaning have
+/// seen none: then pages take little more than their entries.
 #[test]
 fn holes_are_closed_when_it_is_calm() {
     let mut shard = Shard::new();
@@ -213,8 +214,8 @@ fn table_memory_comes_back() {
     assert!(values < 30_000 * 26 + (512 << 10), "{values} bytes of pages for 30,000 keys");
 }
 
-/// A small shard of strings of all lengths, made shorter one by one, ends with little more memory than they need: pages are shared
-/// by lengths that are next to each other, and hardly a line is half used. Everything stays as it was.
+/// A small shard of strings of all lengths, made shorter one by one, ends with little more memory than they need: pages
+/// are shared by lengths that are next to each other, and hardly a line is half used. Everything stays as it was.
 #[test]
 fn few_strings_of_many_lengths_share_pages() {
     let mut shard = Shard::new();

@@ -1,7 +1,7 @@
 //! CAS ids: numbers that a client compares to find out whether a string has changed.
 //!
-//! A string gets an id at the first [`Engine::cas_id`](crate::Engine::cas_id). An edit gives it another one, and a string
-//! that replaces it begins without one. Ids are in memory only: after a restart strings begin without one.
+//! A string gets an id at the first [`Engine::cas_id`](crate::Engine::cas_id). An edit gives it another one, and a
+//! string that replaces it begins without one. Ids are in memory only: after a restart strings begin without one.
 
 use base::Rng;
 

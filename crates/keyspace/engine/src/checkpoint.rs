@@ -25,21 +25,21 @@ pub enum WalkProgress {
     Done,
 }
 
-/// Memory of entries that a checkpoint was given and has not yet written, in bytes, with a bound at which others wait.
+/// Memory of entries that a checkpoint has received and not yet written, in bytes, with a limit that delays others.
 ///
-/// B1. At half of the limit the walk stops: what it gives could as well come later. At the limit writes wait, before they take
-///     a lock: what they overwrite has to be given at once. Values that the walk shares with the store count for the walk
-///     alone, so that a huge one stops no write; should they all be overwritten before they are written, memory goes beyond
-///     the limit by half of it and one value.
-/// B2. A worker that waits is woken when three quarters are reached from above. It enlists before it looks again, and
-///     whoever gives memory back looks at the list after that, so one of them sees the other.
+/// B1. At half of the limit the walk stops: the entries that it reads can come later. At the limit writes wait before
+///     they take a lock: the old value of an overwritten entry must be captured at once. Values that the walk shares
+///     with the store count only for the walk, so a huge one stops no write. If all of them are overwritten before they
+///     are written, memory exceeds the limit by half of it and one value.
+/// B2. A waiting worker is woken when usage falls to three quarters of the limit. The worker enlists before it checks
+///     again, and the thread that gives memory back reads the list after that, so one of them sees the other.
 #[repr(align(128))]
 pub struct Backlog {
     now: AtomicU64,
     /// Bytes among them of values that the walk shares with the store.
     shared: AtomicU64,
     peak: AtomicU64,
-    /// Memory of the checkpoint that stands beside it: it neither stops the walk nor makes writes wait.
+    /// Memory of the checkpoint's own buffers: it neither stops the walk nor delays writes.
     buffers: AtomicU64,
     buffers_peak: AtomicU64,
     /// `u64::MAX` while no checkpoint runs.
@@ -82,7 +82,7 @@ impl Backlog {
         self.set_limit(limit);
     }
 
-    /// So many bytes of buffers stand beside it from now on, to be told in [`Backlog::memory`] and for nothing else.
+    /// Sets the bytes of buffers, which only [`Backlog::memory`] reports.
     pub fn set_buffers(&self, bytes: u64) {
         self.buffers.store(bytes, Ordering::Relaxed);
         self.buffers_peak.fetch_max(bytes, Ordering::Relaxed);
@@ -94,15 +94,16 @@ impl Backlog {
         self.wake_if_room();
     }
 
-    /// So many bytes more, of which `shared` are of values that the walk shares with the store.
+    /// Adds `bytes`, of which `shared` belong to values that the walk shares with the store.
     pub fn charge(&self, bytes: u64, shared: u64) {
-        // Shared ones first, and last below: in between they count twice as shared, which lets a write go on.
+        // Add to `shared` first, and subtract from it last below: in between they count twice as shared, which admits a
+        // write.
         self.shared.fetch_add(shared, Ordering::Relaxed);
         let now = self.now.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         self.peak.fetch_max(now, Ordering::Relaxed);
     }
 
-    /// So many bytes less, of which `shared` were charged as such.
+    /// Subtracts `bytes`, of which `shared` were charged as shared.
     pub fn discharge(&self, bytes: u64, shared: u64) {
         // SeqCst, as in `enlist`: either this sees the waiting worker, or that sees the room (B2).
         self.now.fetch_sub(bytes, Ordering::SeqCst);
@@ -123,7 +124,7 @@ impl Backlog {
         self.now.load(Ordering::SeqCst).saturating_sub(self.shared.load(Ordering::SeqCst))
     }
 
-    /// Whether the walk may go on (B1).
+    /// Whether the walk may continue (B1).
     #[inline]
     pub fn has_room_for_walk(&self) -> bool {
         self.now.load(Ordering::Relaxed) < self.limit.load(Ordering::Relaxed) / 2
@@ -160,7 +161,7 @@ impl Backlog {
 }
 
 impl Default for Backlog {
-    /// Nobody to wake.
+    /// Wakes no worker.
     fn default() -> Self {
         Self::new(|_| {})
     }

@@ -1,5 +1,5 @@
-//! What every engine must do, as one test to call: random operations from a seed, on the engine and on the model beside
-//! it. An engine's crate runs [`check`] with its constructor; a failure names the seed and the step.
+//! What every engine must do, as one test to call: random operations from a seed, on the engine and on the model. An
+//! engine's crate runs [`check`] with its constructor; a failure names the seed and the step.
 
 use crate::model::{Content, ModelEngine, Stored};
 use crate::{
@@ -34,8 +34,8 @@ const SPACE_COUNT: u32 = 3;
 /// Answers of [`crate::Fetch`] in a row after which an engine counts as stuck.
 const FETCHES_MAX: usize = 1000;
 
-/// Calls of [`Engine::due`] in a row that give nothing, after which nothing is due: an index may have to sort what a jump
-/// of the clock brought up, and does that in steps.
+/// Calls of [`Engine::due`] in a row that give nothing, after which nothing is due: an index may have to sort what a
+/// jump of the clock brought up, and does that in steps.
 const DUE_QUIET_CALLS: usize = 200;
 
 /// Runs random operations on the engine and on the model, and compares all they show.
@@ -69,7 +69,7 @@ pub fn check<E: Engine>(seed: u64, effort: Effort, make: impl FnOnce(KeyHasher) 
     drop(context);
 }
 
-/// A CAS id of the engine, which is empty, and left so: the model goes on from there.
+/// A CAS id of the engine, which is empty and stays so; the model continues from it.
 fn some_cas_id<E: Engine>(engine: &mut E, hasher: &KeyHasher) -> u64 {
     let key = Key::new(hasher, KeyspaceId(0), b"key");
     let (kind, encoding, value, fields) = (Type::String, Encoding::PLAIN, Value::Bytes(b""), ExtFields::NONE);
@@ -122,7 +122,7 @@ pub fn keeper() -> Arc<dyn Keeper> {
     Arc::<Turning>::default()
 }
 
-/// Stores each leaf of a tree by itself, so that the tree stays what the model's is: compressed, or as it is.
+/// Stores each leaf of a tree, compressed or plain, so that the tree still equals the model's.
 fn reform_leaves(tree: &mut Big, compresses: bool) {
     let (keeper, is_other): (Arc<dyn Keeper>, _) = (Arc::<Turning>::default(), |_: &[u8]| !compresses);
     let plan = Plan {
@@ -248,7 +248,7 @@ impl<E: Engine> Run<E> {
             None => self.collection(),
         };
         let mut changes = Vec::new();
-        // Sometimes so many, or such a long one, that the collection becomes a tree.
+        // Sometimes enough changes, or a long enough one, that the collection becomes a tree.
         let count = if self.rng.one_in(20) { 200 } else { 1 + self.rng.below(8) };
         (0..count).for_each(|_| self.put_change(kind, &mut changes));
         assert_eq!(self.engine.edit(key, kind, &changes), self.model.edit(key, kind, &changes), "edit");
@@ -303,8 +303,8 @@ impl<E: Engine> Run<E> {
         assert_eq!(self.engine.splice(key, offset, &bytes), self.model.splice(key, offset, &bytes), "splice");
     }
 
-    /// Stores a value in another form, which here is any: of a collection without times something compressed, and of one that is
-    /// compressed a tree.
+    /// Stores a value in another form, which here is any: of a collection without times something compressed, and of
+    /// one that is compressed a tree.
     fn recode(&mut self, key: &Key<'_>) {
         self.fetched(key);
         let Some(before) = self.model.read_any(key).cloned() else { return };
@@ -452,7 +452,7 @@ impl<E: Engine> Run<E> {
         }
     }
 
-    /// The engine's row is in memory, as far as one read can tell.
+    /// Asserts that the engine's row is in memory within `FETCHES_MAX` reads.
     fn fetched(&mut self, key: &Key<'_>) {
         let present = (0..FETCHES_MAX).any(|_| self.engine.read(key, false).is_ok());
         assert!(present, "still to be fetched after {FETCHES_MAX} reads");

@@ -21,8 +21,8 @@ pub enum Effect<'a> {
         /// When it expires.
         expire_at: Option<UnixMs>,
     },
-    /// `SETRANGE key offset bytes`: overwrites a part of an existing string, zero-filled up to `offset`; expiration stays.
-    /// APPEND is a splice at the old length. No bytes leave the value as it is, but counted as edited.
+    /// `SETRANGE key offset bytes`: overwrites a part of an existing string, zero-filled up to `offset`; expiration
+    /// stays. APPEND is a splice at the old length. No bytes leave the value as it is, but counted as edited.
     Splice {
         /// Which string; it exists.
         key: Key<'a>,
@@ -55,8 +55,8 @@ pub enum Effect<'a> {
         /// Its new key.
         to: Key<'a>,
     },
-    /// Stores a whole collection that is not a tree; what was there is gone. `DEL key` and then its elements, as commands of
-    /// its type.
+    /// Stores a whole collection that is not a tree; what was there is gone. `DEL key` and then its elements, as
+    /// commands of its type.
     Store {
         /// Where.
         key: Key<'a>,
@@ -91,8 +91,8 @@ pub enum Effect<'a> {
         /// All fields that it has from now on.
         fields: TaggedFields<'a>,
     },
-    /// Changes of one collection, which is made if it is absent and removed when no element is left; its expiration stays.
-    /// What they are in terms of commands, each type says (`value::list::Change` and so on).
+    /// Changes of one collection, which is made if it is absent and removed when no element is left; its expiration
+    /// stays. What they are in terms of commands, each type says (`value::list::Change` and so on).
     Edit {
         /// Which collection: absent, or of this type.
         key: Key<'a>,
@@ -101,8 +101,8 @@ pub enum Effect<'a> {
         /// One encoded change or more: see [`value::apply`].
         changes: &'a [u8],
     },
-    /// Leaves of a tree as it was saved, some of them compressed, to be added behind those that are there; the tree is made if it is
-    /// absent. Of checkpoints alone: see [`value::Big::write_leaves`].
+    /// Leaves of a tree as it was saved, some of them compressed, to append to the tree under the key. The tree is
+    /// created if it is absent. Only checkpoints use this: see [`value::Big::write_leaves`].
     Leaves {
         /// Which collection: absent, or a tree of this type.
         key: Key<'a>,
@@ -111,14 +111,15 @@ pub enum Effect<'a> {
         /// The leaves, checked by [`value::Big::check_leaves`].
         leaves: &'a [u8],
     },
-    /// An [`Effect::Edit`] that was made beforehand: `tree` is what `changes` make of what is stored, or of nothing. It is recorded
-    /// as that edit.
+    /// An [`Effect::Edit`] that was made beforehand: `tree` is what `changes` make of what is stored, or of nothing. It
+    /// is recorded as that edit.
     Replace {
         /// Which collection: absent, or of the tree's type.
         key: Key<'a>,
         /// What is stored from now on; more than any packed form holds.
         tree: &'a SharedBig,
-        /// The changes that lead there. May be empty where [`Keyspace::is_recorded`](crate::Keyspace::is_recorded) says no.
+        /// The changes that lead there. May be empty where [`Keyspace::is_recorded`](crate::Keyspace::is_recorded) says
+        /// no.
         changes: &'a SharedBytes,
     },
     /// `COPY from to REPLACE`, perhaps into another keyspace; the expiration is copied, a tree shared.
@@ -140,6 +141,20 @@ pub enum Effect<'a> {
         /// The other.
         b: KeyspaceId,
     },
+    /// `FUNCTION LOAD REPLACE` of a library of functions or, with an empty text, `FUNCTION DELETE`. Libraries belong to
+    /// no keyspace.
+    Library {
+        /// Its name, not empty.
+        name: &'a [u8],
+        /// Its text with the first line; empty when it is removed.
+        code: &'a [u8],
+    },
+    /// Where a replica is in the stream of its primary, after the other effects of its record. No command stands for
+    /// it.
+    Position {
+        /// The position as text; empty when there is none any more.
+        text: &'a [u8],
+    },
 }
 
 impl<'a> Effect<'a> {
@@ -152,7 +167,7 @@ impl<'a> Effect<'a> {
         }
     }
 
-    /// The keys whose entries it changes: none for a whole keyspace.
+    /// The keys whose entries it changes: none for a whole keyspace, a library or a position.
     #[inline]
     pub fn keys(&self) -> impl Iterator<Item = &Key<'a>> {
         let (first, second) = match self {
@@ -169,7 +184,7 @@ impl<'a> Effect<'a> {
             | Self::Replace { key, .. }
             | Self::Copy { to: key, .. } => (Some(key), None),
             Self::Rename { from, to } => (Some(from), Some(to)),
-            Self::Clear { .. } | Self::Swap { .. } => (None, None),
+            Self::Clear { .. } | Self::Swap { .. } | Self::Library { .. } | Self::Position { .. } => (None, None),
         };
         first.into_iter().chain(second)
     }

@@ -10,21 +10,21 @@ pub use value::{Encoding, Left, SharedBig, Type};
 /// Bytes of a big value, shared between the store, replies in flight and a running checkpoint.
 pub type SharedBytes = Arc<Vec<u8>>;
 
-/// A stored value: bytes inside the entry; or, when they are many, in an allocation of their own that can be shared; or a
-/// collection that is a tree.
+/// A stored value: bytes inside the entry; or, when they are many, in an allocation of their own that can be shared; or
+/// a collection that is a tree.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
     /// Bytes to copy.
     Bytes(&'a [u8]),
-    /// Bytes to share. Whoever keeps them takes a reference; whoever changes them copies first if others hold one.
+    /// Bytes to share. A holder takes a reference; a writer copies first if others hold one.
     Shared(&'a SharedBytes),
     /// A tree to share, in the same way. Its encoding is [`Encoding::BIG`].
     Big(&'a SharedBig),
 }
 
 impl<'a> Value<'a> {
-    /// The bytes of a string or a packed collection, wherever they are; of one that is compressed, its stored form. A tree has
-    /// none.
+    /// The bytes of a string or a packed collection, wherever they are; of one that is compressed, its stored form. A
+    /// tree has none.
     #[inline]
     pub fn bytes(self) -> &'a [u8] {
         match self {
@@ -93,20 +93,32 @@ impl<'a> Entry<'a> {
         self.encoding.is_compressed()
     }
 
+    /// Whether its value lies on a tier, and nothing of it is in memory: it has to be fetched before it is used.
+    #[inline]
+    pub fn is_away(&self) -> bool {
+        self.encoding.0 == Encoding::AWAY.0 && matches!(self.value, Value::Bytes([]))
+    }
+
+    /// The entry as an empty string, for an entry whose value cannot be read.
+    pub fn without_value(&self) -> Self {
+        Self { kind: Type::String, encoding: Encoding::PLAIN, value: Value::Bytes(&[]), ..*self }
+    }
+
     /// Whether it counts as absent at `now`.
     #[inline]
     pub fn is_expired(&self, now: UnixMs) -> bool {
         self.expire_at.is_some_and(|at| at <= now)
     }
 
-    /// The earliest time at which an element of the collection is due; `None` when none has a time. None that is compressed has.
+    /// The earliest time at which an element of the collection is due; `None` when none has a time. None that is
+    /// compressed has.
     #[inline]
     pub fn first_due(&self) -> Option<UnixMs> {
         value::first_due(self.kind, self.encoding, self.value.stored())
     }
 
-    /// Bytes of the key and of the value's content: of a string its bytes, of a collection its elements in their compact form
-    /// (see [`value::Big::content_bytes`]). Constant time.
+    /// Bytes of the key and of the value's content: of a string its bytes, of a collection its elements in their
+    /// compact form (see [`value::Big::content_bytes`]). Constant time.
     pub fn content_bytes(&self) -> usize {
         self.key.len()
             + match self.value {

@@ -1,10 +1,10 @@
-//! An engine that answers [`Fetch`] although the engine inside has every row: what holds over it holds over engines whose
-//! rows are not all in memory. It asks at random, for rows that come by themselves; or, with tickets, for every row, and
-//! then the row is there only when a test has read it.
+//! An engine that answers [`Fetch`] although the engine inside has every row: what holds over it holds over engines
+//! whose rows are not all in memory. Without tickets it asks at random, and the rows arrive without a read. With
+//! tickets it asks for every row, and a row is in memory only after a test has read it.
 //!
 //! F1. A row that was asked for and not given is pinned: the command that runs again finds it.
-//! F2. A fetch after a change under the same lock would leave half a command behind, so it is a bug of the command (E1),
-//!     and this engine ends the test there.
+//! F2. A fetch after a change under the same lock would leave half a command behind, so it is a bug of the command
+//!     (E1), and this engine ends the test there.
 //! F3. With tickets, nothing but what is wanted and what the running command has written is in memory.
 
 use crate::{

@@ -47,10 +47,11 @@
 //! # Invariants
 //!
 //! X1. [`ExtFields`] holds whole, canonical packed bytes: [`Fields::pack`] wrote them.
-//! X2. [`TaggedFields`] holds whole, canonical tagged bytes: [`Fields::put_tagged`] wrote them, or
+//! X2. [`TaggedFields`] holds whole, canonical tagged bytes: [`Fields::put_saved`] wrote them, or
 //!     [`TaggedFields::check`] accepted them.
 //! X3. CAS id and residency describe this process' memory only. They are never tagged, so neither log nor checkpoint
-//!     holds them, and a new entry that takes over the fields of another one ([`Fields::logged`]) begins without them.
+//!     holds them. A tier address belongs to one key and one version of its value: checkpoints hold it, the log does
+//!     not. A new entry that takes over the fields of another one ([`Fields::logged`]) begins without all three.
 
 use base::varint;
 
@@ -89,7 +90,7 @@ pub struct TierAddress {
     pub offset: u32,
     /// The length of the stored value in bytes.
     pub len: u32,
-    /// A checksum of the key's hash and the value, which tells a stale address.
+    /// A checksum of the key's hash and the value, which detects a stale address.
     pub tag: u32,
 }
 
@@ -159,10 +160,10 @@ pub struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// Those that log and checkpoints hold (X3).
+    /// The fields that the log holds, and that another entry takes over (X3).
     #[must_use]
     pub fn logged(self) -> Self {
-        Self { cas: 0, residency: Residency::NONE, ..self }
+        Self { cas: 0, tier: None, residency: Residency::NONE, ..self }
     }
 
     fn presence(&self) -> u8 {
@@ -214,8 +215,13 @@ impl Fields<'_> {
         PackedFields(out)
     }
 
-    /// Adds their tagged encoding, without CAS id and residency (X3).
+    /// Adds their tagged encoding as the log holds it: without CAS id, tier address and residency (X3).
     pub fn put_tagged(&self, out: &mut Vec<u8>) {
+        self.logged().put_saved(out);
+    }
+
+    /// Adds their tagged encoding as a checkpoint holds it: with the tier address, without CAS id and residency (X3).
+    pub fn put_saved(&self, out: &mut Vec<u8>) {
         let mut put = |tag: u8, bytes: &[u8]| {
             out.push(tag);
             varint::put(out, bytes.len() as u64);
@@ -297,6 +303,13 @@ impl<'a> ExtFields<'a> {
         fields
     }
 
+    /// The address on a tier, if the entry has one.
+    #[inline]
+    pub fn tier(self) -> Option<TierAddress> {
+        let has_one = self.0.first().is_some_and(|presence| presence & TIER != 0);
+        if has_one { self.get().tier } else { None }
+    }
+
     /// Where the CAS id is in the packed bytes: eight bytes, little-endian. `None` without one.
     pub fn cas_at(self) -> Option<usize> {
         let presence = self.0.first().filter(|presence| *presence & CAS != 0)?;
@@ -320,6 +333,15 @@ impl<'a> ExtFields<'a> {
         buffer.clear();
         if !self.is_none() {
             self.get().put_tagged(buffer);
+        }
+        TaggedFields(buffer)
+    }
+
+    /// The tagged encoding of a checkpoint, which is put into the buffer. See [`Fields::put_saved`].
+    pub fn saved(self, buffer: &mut Vec<u8>) -> TaggedFields<'_> {
+        buffer.clear();
+        if !self.is_none() {
+            self.get().put_saved(buffer);
         }
         TaggedFields(buffer)
     }
@@ -433,7 +455,7 @@ fn parse_tagged(bytes: &[u8]) -> Option<Fields<'_>> {
     }
     // A field that holds its default value would not be canonical.
     let mut again = Vec::new();
-    fields.put_tagged(&mut again);
+    fields.put_saved(&mut again);
     (again == bytes).then_some(fields)
 }
 
@@ -472,7 +494,7 @@ mod tests {
 
     fn tagged(fields: &Fields<'_>) -> Vec<u8> {
         let mut out = Vec::new();
-        fields.put_tagged(&mut out);
+        fields.put_saved(&mut out);
         out
     }
 
@@ -511,7 +533,10 @@ mod tests {
             }
             let tagged = tagged(&fields);
             let read = TaggedFields::check(&tagged).expect("it was just written").get();
-            assert_eq!(read, fields.logged());
+            assert_eq!(read, Fields { tier: fields.tier, ..fields.logged() });
+            let mut logged = Vec::new();
+            fields.put_tagged(&mut logged);
+            assert_eq!(TaggedFields::check(&logged).expect("it was just written").get(), fields.logged());
         }
     }
 
@@ -542,14 +567,14 @@ mod tests {
         assert!(fields.pack().get().packed().len() <= PACKED_BYTES_MAX);
     }
 
-    /// Any bytes either are refused or come back as they were, by way of the packed encoding.
+    /// Any bytes are either refused or come back unchanged through the packed encoding.
     #[test]
     fn tagged_fields_are_canonical() {
         let (mut rng, mut accepted) = (Rng::new(1), 0);
         for _ in 0..if cfg!(miri) { 500 } else { 100_000 } {
             let bytes: Vec<u8> = (0..rng.below(14)).map(|_| rng.below(10) as u8).collect();
             if let Some(fields) = TaggedFields::check(&bytes) {
-                assert_eq!(fields.get().pack().get().tagged(&mut Vec::new()), fields);
+                assert_eq!(fields.get().pack().get().saved(&mut Vec::new()), fields);
                 accepted += usize::from(!bytes.is_empty());
             }
         }

@@ -1,8 +1,8 @@
 //! The two faces of storage: [`Keyspace`] as commands see it, [`Engine`] as each shard's storage implements it.
 
 use crate::{
-    Effect, Encoding, Entry, EntrySink, ExtFields, Key, Left, NewEntry, NotifyClass, Ticket, Type, Value, Waiter,
-    WalkProgress, Wanted,
+    Effect, Encoding, Entry, EntrySink, ExtFields, Key, Left, Libraries, NewEntry, NotifyClass, Ticket, Type, Value,
+    Waiter, WalkProgress, Wanted,
 };
 use base::hash::KeyHasher;
 use base::{DbIndex, KeyspaceId, UnixMs};
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use value::Big;
 
-/// The engine does not have the row in memory. The command gives up, having changed nothing, and runs again later. Which row it
-/// was stands beside it: the caller asks the engine for a ticket ([`Engine::want`]).
+/// The engine does not have the row in memory. The command gives up, having changed nothing, and runs again later. This
+/// error does not name the row: the caller asks the engine for a ticket ([`Engine::want`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the row has to be fetched first")]
 pub struct Fetch;
@@ -34,17 +34,17 @@ pub trait Keyspace {
     /// The keyspace SELECT has chosen.
     fn space(&self) -> KeyspaceId;
 
-    /// Goes on in another database, which exists.
+    /// Switches to another database, which exists.
     fn select(&mut self, index: DbIndex);
 
     /// Sets the flag when the key changes from now on (WATCH).
     fn watch(&mut self, key: &Key<'_>, changed: &Arc<AtomicBool>);
 
-    /// Enlists a command that found nothing and waits: whoever changes one of its keys from now on serves it, in the order in
-    /// which commands came to wait. All its keys are locked.
+    /// Enlists a command that found nothing and waits. From now on a command that changes one of its keys serves it, in
+    /// the order in which commands began to wait. All its keys are locked.
     fn wait(&mut self, _waiter: Arc<dyn Waiter>) {}
 
-    /// The keyspace behind a SELECT number; `None` when there are fewer databases.
+    /// The keyspace of a SELECT number; `None` when there are fewer databases.
     fn space_of(&self, index: DbIndex) -> Option<KeyspaceId>;
 
     /// Hashes a key of the selected keyspace.
@@ -64,6 +64,15 @@ pub trait Keyspace {
     /// [`Fetch`] when the row is not in memory: return at once.
     fn peek(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch>;
 
+    /// [`Keyspace::peek`] for what the entry says without its value: type, expiration, optional fields. The value may
+    /// be away ([`Entry::is_away`]).
+    ///
+    /// # Errors
+    /// [`Fetch`] when the row is not in memory: return at once.
+    fn peek_head(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
+        self.peek(key)
+    }
+
     /// [`Keyspace::peek`] that decompresses.
     ///
     /// # Errors
@@ -80,7 +89,7 @@ pub trait Keyspace {
         self.read_to_edit(key)
     }
 
-    /// [`Keyspace::read`] by a command that goes on to edit the entry: an access, but neither a hit nor a miss.
+    /// [`Keyspace::read`] by a command that then edits the entry: an access, but neither a hit nor a miss.
     ///
     /// # Errors
     /// [`Fetch`] when the row is not in memory: return at once.
@@ -109,8 +118,8 @@ pub trait Keyspace {
         true
     }
 
-    /// Reads the rows that the last [`Fetch`] was about, while the locks are held: for a command that cannot run again from its
-    /// start, because an earlier command of its script or transaction has made a change. Waits for the device.
+    /// Reads the rows that the last [`Fetch`] was about, while the locks are held: for a command that cannot run again
+    /// from its start, because an earlier command of its script or transaction has made a change. Waits for the device.
     ///
     /// # Errors
     /// When a row cannot be read.
@@ -124,12 +133,13 @@ pub trait Keyspace {
     /// Applies the effect and adds it to the record of this command. Cannot fail: check first.
     fn apply(&mut self, effect: &Effect<'_>);
 
-    /// [`Keyspace::apply`] of an [`Effect::Edit`], that tells what is left. At least one change.
+    /// [`Keyspace::apply`] of an [`Effect::Edit`] that returns what is left. At least one change.
     fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Left;
 
-    /// [`Keyspace::read_to_edit`] and [`Keyspace::edit`] at once, for changes that do not depend on what is stored: how many
-    /// elements there were, none of which has a time, and what is left. `None`, with nothing done, where these two may have to
-    /// come one after the other: see [`Engine::edit_unseen`]; and where an event is to be told.
+    /// [`Keyspace::read_to_edit`] and [`Keyspace::edit`] at once, for changes that do not depend on what is stored.
+    /// Returns how many elements there were, none of which has a time, and what is left. `None`, with nothing done,
+    /// where the two may have to run one after the other (see [`Engine::edit_unseen`]), and where an event must be
+    /// published.
     fn edit_unseen(&mut self, _key: &Key<'_>, _kind: Type, _changes: &[u8]) -> Option<(u64, Left)> {
         None
     }
@@ -147,14 +157,19 @@ pub trait Keyspace {
     /// Gives the buffer back.
     fn give_buffer(&mut self, _buffer: Vec<u8>) {}
 
-    /// Tells of an event to the key, after the change that it is about and in the words of Redis; clients that have asked for
-    /// its class are told when the command is done. Costs next to nothing when nobody has.
+    /// Publishes an event of the key, after its change and in the words of Redis. Clients that asked for its class are
+    /// notified when the command is done. Costs next to nothing when no client has asked.
     fn notify(&mut self, _class: NotifyClass, _event: &'static str, _key: &Key<'_>) {}
 
-    /// Publishes a message when the transaction that runs is done, as [`Keyspace::notify`] does with events and in order with
-    /// them. False when the implementation cannot: the caller publishes at once.
+    /// Publishes a message when the transaction that runs is done, as [`Keyspace::notify`] does with events and in
+    /// order with them. False when the implementation cannot: the caller publishes at once.
     fn publish(&mut self, _channel: &[u8], _text: &[u8], _is_sharded: bool) -> bool {
         false
+    }
+
+    /// The libraries of functions, as a reply shows them. `None` where the implementation has none.
+    fn libraries(&mut self) -> Option<Arc<Libraries>> {
+        None
     }
 
     /// Up to where collections are packed, and how big the nodes of streams are.
@@ -176,21 +191,21 @@ pub trait Keyspace {
         0
     }
 
-    /// The average time the entries with an expiration have left, in milliseconds: an estimate from a few of each shard.
-    /// `None` when there are none, or when the implementation has no such estimate.
+    /// The average time the entries with an expiration have left, in milliseconds: an estimate from a few of each
+    /// shard. `None` when there are none, or when the implementation has no such estimate.
     fn average_ttl_ms(&mut self, _space: KeyspaceId) -> Option<u64> {
         None
     }
 
-    /// One step of a walk over the shard that `cursor` names, visiting live and expired entries alike; every entry present
-    /// throughout a whole walk is visited at least once. Cursor 0 starts, and a `next` of `None` ends.
+    /// One step of a walk over the shard that `cursor` names, visiting live and expired entries alike; every entry
+    /// present throughout a whole walk is visited at least once. Cursor 0 starts, and a `next` of `None` ends.
     fn scan(&mut self, space: KeyspaceId, cursor: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep;
 
     /// Some entry that is not expired, each about equally likely; `None` when there is none.
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>>;
 
-    /// A random number below `bound`, each equally likely; 0 when that is 0. For choices of elements, which are then recorded
-    /// by name.
+    /// A random number below `bound`, each equally likely; 0 when that is 0. For choices of elements, which are then
+    /// recorded by name.
     fn random_below(&mut self, bound: u64) -> u64;
 
     /// Seconds since the entry was last used, from its stamp.
@@ -199,8 +214,8 @@ pub trait Keyspace {
     /// The logarithmic access counter in the stamp, decayed to now; meaningful under an LFU policy only.
     fn frequency(&self, stamp: u32) -> u8;
 
-    /// Has the entry, which exists, look as if it had been used so. What is no part of the record: it is lost with a restart, as
-    /// all that is known of use.
+    /// Has the entry, which exists, look as if it had been used so. What is no part of the record: it is lost with a
+    /// restart, as all that is known of use.
     fn set_usage(&mut self, _key: &Key<'_>, _usage: Usage) {}
 
     /// Bytes an entry costs: its allocation, its share of the table and of the expiration index.
@@ -210,7 +225,7 @@ pub trait Keyspace {
 /// How an entry has been used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
-    /// Last so many seconds ago.
+    /// Idle for this many seconds.
     IdleSeconds(u64),
     /// So often, on the logarithmic scale of [`Keyspace::frequency`].
     Frequency(u8),
@@ -227,35 +242,36 @@ pub enum Due {
 
 /// Storage of one shard for the keyspaces it serves. Used under the shard's lock only.
 pub trait Engine: Send {
-    /// Tells the time; called whenever the lock was taken for a batch. Reads compare expirations with it.
+    /// Sets the time; called whenever the lock was taken for a batch. Reads compare expirations with it.
     fn set_time(&mut self, now: UnixMs);
 
-    /// The live entry under the key. `touch` renews its access stamp; the entry given still has the one before.
+    /// The live entry under the key. `touch` renews its access stamp; the entry given still has the one before. Its
+    /// value may be away ([`Entry::is_away`]): a caller that uses the value answers [`Fetch`] then.
     ///
     /// # Errors
     /// [`Fetch`] when the row is not in memory.
     fn read(&mut self, key: &Key<'_>, touch: bool) -> Result<Option<Entry<'_>>, Fetch>;
 
-    /// Notes that a command wants the row that a read has answered [`Fetch`] about. It stays in memory, once it is there,
-    /// until [`Engine::release`] was called as often as this.
+    /// Notes that a command wants the row that a read has answered [`Fetch`] about. It stays in memory, once it is
+    /// there, until [`Engine::release`] was called as often as this.
     fn want(&mut self, _key: &Key<'_>) -> Wanted {
         Wanted { ticket: Ticket(0), rows: None }
     }
 
-    /// Takes over the row that was read for a ticket; `None` when there is none. False, with nothing done, when the ticket
-    /// is void: the key was written meanwhile, or the row is there.
+    /// Takes over the row that was read for a ticket; `None` when there is none. False, with nothing done, when the
+    /// ticket is void: the key was written meanwhile, or the row is there.
     fn install(&mut self, _key: &Key<'_>, _ticket: Ticket, _row: Option<&[u8]>) -> bool {
         false
     }
 
-    /// The row of a ticket could not be read: whoever wants it next gets another ticket.
+    /// The row of a ticket could not be read: the next command that wants it gets another ticket.
     fn withdraw(&mut self, _key: &Key<'_>, _ticket: Ticket) {}
 
     /// A command that wanted the row has run, or will not run any more.
     fn release(&mut self, _key: &Key<'_>) {}
 
-    /// Whether there may be a live entry under the key: false only when there is none. Asks for no row, so it may be called
-    /// after a change.
+    /// Whether there may be a live entry under the key: false only when there is none. Asks for no row, so it may be
+    /// called after a change.
     fn may_hold(&mut self, key: &Key<'_>) -> bool {
         self.read(key, false).map_or(true, |entry| entry.is_some())
     }
@@ -264,8 +280,8 @@ pub trait Engine: Send {
     fn write(&mut self, key: &Key<'_>, entry: &NewEntry<'_>);
 
     /// Overwrites bytes of a stored string at `offset`, growing it, zero-filled, as needed; marks it
-    /// [`crate::Encoding::EDITED`]. Its optional fields stay. The entry exists. False when the string is compressed and there are bytes to write: nothing
-    /// has changed then, and it is to be decompressed first.
+    /// [`crate::Encoding::EDITED`]. Its optional fields stay. The entry exists. False when the string is compressed and
+    /// there are bytes to write: nothing has changed then, and it is to be decompressed first.
     #[must_use]
     fn splice(&mut self, key: &Key<'_>, offset: u64, bytes: &[u8]) -> bool;
 
@@ -273,23 +289,24 @@ pub trait Engine: Send {
     /// optional fields stay, and to a running checkpoint it is no change. The entry exists.
     fn recode(&mut self, key: &Key<'_>, encoding: Encoding, value: Value<'_>);
 
-    /// Lets `change` bring leaves of the tree under the key into another form, compressed or not; a tree that is being loaded may
-    /// get leaves that way. Otherwise it is no change, as [`Engine::recode`]. The entry exists, and is a tree.
+    /// Lets `change` bring leaves of the tree under the key into another form, compressed or not; a tree that is being
+    /// loaded may get leaves that way. Otherwise it is no change, as [`Engine::recode`]. The entry exists, and is a
+    /// tree.
     fn reform(&mut self, key: &Key<'_>, change: &mut dyn FnMut(&mut Big));
 
     /// Applies changes to the collection under the key, which is made if it is absent. With its last element it goes,
-    /// unless it has attributes: then it stays, packed and without bytes, and has 0 elements. Its expiration and optional
-    /// fields stay. What is stored is of this type, or nothing is. Gives what is left; `None` when it is compressed:
-    /// nothing has changed then, and it is to be decompressed first.
+    /// unless it has attributes: then it stays, packed and without bytes, and has 0 elements. Its expiration and
+    /// optional fields stay. What is stored is of this type, or nothing is. Gives what is left; `None` when it is
+    /// compressed: nothing has changed then, and it is to be decompressed first.
     ///
     /// # Panics
     /// When the bytes are no changes of this type.
     #[must_use]
     fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left>;
 
-    /// [`Engine::read`] and [`Engine::edit`] at once: how many elements there were, none of which has a time, and what is left.
-    /// `None`, with nothing done, unless the row is in memory and a live collection of this type, not compressed, and without
-    /// times of elements; an engine may always answer that.
+    /// [`Engine::read`] and [`Engine::edit`] at once: how many elements there were, none of which has a time, and what
+    /// is left. `None`, with nothing done, unless the row is in memory and a live collection of this type, not
+    /// compressed, and without times of elements; an engine may always answer that.
     fn edit_unseen(&mut self, _key: &Key<'_>, _kind: Type, _changes: &[u8], _touch: bool) -> Option<(u64, Left)> {
         None
     }
@@ -324,13 +341,13 @@ pub trait Engine: Send {
     /// Entries that are collections with elements that have a time of their own.
     fn timed_len(&self, space: KeyspaceId) -> u64;
 
-    /// Visits the stretch of the keyspace that starts at the hash bound `from` (0 starts), and says where the next begins.
-    /// Every entry present throughout a walk is visited, while the table grows and entries move.
+    /// Visits the stretch of the keyspace that starts at the hash bound `from` (0 starts), and says where the next
+    /// begins. Every entry present throughout a walk is visited, while the table grows and entries move.
     fn scan(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep;
 
-    /// Visits entries of the keyspace that [`Engine::scan`] does not, since only rows hold them, from a position on; and says
-    /// where the next step begins. Entries that `scan` has visited may be visited again, unless `since` is what
-    /// [`Engine::loads`] gave before that walk began and nothing has come into memory meanwhile.
+    /// Visits entries of the keyspace that [`Engine::scan`] does not, since only rows hold them, from a position on;
+    /// and says where the next step begins. Entries that `scan` has visited may be visited again, unless `since` is
+    /// what [`Engine::loads`] gave before that walk began and nothing has come into memory meanwhile.
     fn scan_rows(
         &mut self,
         _space: KeyspaceId,
@@ -346,21 +363,21 @@ pub trait Engine: Send {
         0
     }
 
-    /// [`Engine::scan`] that visits each entry with what it costs, as [`Engine::cost_bytes`] tells it, and none whose hash is
-    /// below `from`: a walk in which each step begins where the one before has ended visits no entry twice.
+    /// [`Engine::scan`] that visits each entry with its cost ([`Engine::cost_bytes`]), and no entry whose hash is below
+    /// `from`: a walk in which each step begins where the one before has ended visits no entry twice.
     fn survey(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>, u64)) -> ScanStep;
 
     /// A random entry, live or expired.
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>>;
 
-    /// When a random one of the entries with an expiration expires, each about equally likely; for estimates. `None` when
-    /// none was found.
+    /// When a random one of the entries with an expiration expires, each about equally likely; for estimates. `None`
+    /// when none was found.
     fn random_expiration(&mut self, _space: KeyspaceId) -> Option<UnixMs> {
         None
     }
 
-    /// Gives up to `limit` keys whose entries, or elements of them, are due at the time told; the caller logs their deletion
-    /// and removes them. A key whose elements are due is given again until they are removed. Returns how many it gave.
+    /// Gives up to `limit` keys whose entries or elements are due at the time set; the caller logs their deletion and
+    /// removes them. A key whose elements are due is given again until they are removed. Returns the number given.
     fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>, Due)) -> usize;
 
     /// Does up to `budget` units of upkeep (entries moved, pages returned); false when there is nothing to do.
@@ -378,8 +395,8 @@ pub trait Engine: Send {
     /// Bytes the entry costs; `None` when nothing is stored there.
     fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64>;
 
-    /// Starts a checkpoint: every entry stored now will go to the sink exactly once, as it is now, even if it is changed
-    /// before the walk reaches it.
+    /// Starts a checkpoint: every entry stored now will go to the sink exactly once, as it is now, even if it is
+    /// changed before the walk reaches it.
     fn begin_checkpoint(&mut self, sink: Box<dyn EntrySink>);
 
     /// Gives up to about `budget` further entries to the sink.

@@ -6,13 +6,13 @@
 //!       '---- Entry / absent / Fetch ---'-----------> record of the command log
 //! ```
 //!
-//! E1. A read answers *found*, *absent* or [`Fetch`]. After `Fetch` the command has changed nothing: it returns at once,
-//!     the rows are fetched without any lock, and it runs again from its start with those rows pinned. The memory engine
-//!     never answers `Fetch`. So every command reads all it needs before its first change.
-//! E2. Every change is an [`Effect`], applied by one function whether it comes from a client or from the log. An effect is
-//!     deterministic: absolute expiration times, chosen members, final values. It maps to a canonical Redis command.
-//! E3. Reads are logical (an expired entry is absent, and reading it changes nothing); changes are physical (they act on
-//!     what is stored, expired or not, and never look at the clock), so that replay needs no clock.
+//! E1. A read answers *found*, *absent* or [`Fetch`]. After `Fetch` the command has changed nothing: it returns at
+//!     once, the rows are fetched without any lock, and it runs again from its start with those rows pinned. The memory
+//!     engine never answers `Fetch`. So every command reads all it needs before its first change.
+//! E2. Every change is an [`Effect`], applied by one function whether it comes from a client or from the log. An effect
+//!     is deterministic: absolute expiration times, chosen members, final values. It maps to a canonical Redis command.
+//! E3. Reads are logical (an expired entry is absent, and reading it changes nothing); changes are physical (they act
+//!     on what is stored, expired or not, and never look at the clock), so that replay needs no clock.
 //! E4. Nothing outside the engine holds a pointer or handle to an entry after the borrow ends: entries move.
 #![forbid(unsafe_code)]
 
@@ -25,12 +25,14 @@ pub mod fetching;
 pub mod fields;
 pub mod key;
 pub mod keyspace;
+pub mod libraries;
 pub mod model;
 pub mod notify;
 pub mod row;
 pub mod rows;
 pub mod sorted_rows;
 mod sync;
+pub mod tier;
 pub mod waiting;
 pub mod write_class;
 
@@ -42,9 +44,11 @@ pub use fetching::FetchingEngine;
 pub use fields::{ExtFields, Fields, PackedFields, Residency, TaggedFields, TierAddress};
 pub use key::Key;
 pub use keyspace::{Due, Engine, Fetch, Keyspace, ScanStep, Usage};
+pub use libraries::Libraries;
 pub use notify::NotifyClass;
 pub use row::{Row, RowError, write_row};
 pub use rows::{Counts, FlushProgress, Got, RowSink, Rows, Ticket, Wanted};
 pub use sorted_rows::SortedRows;
+pub use tier::{AwayRow, TierRefusal, ValueTier};
 pub use waiting::{Serve, Unblock, WaitEnd, WaitNumber, WaitState, Waiter};
 pub use write_class::WriteClass;

@@ -1,5 +1,5 @@
-//! The engine as a plain sorted map: what every other engine must agree with, and what tests of higher layers may run on.
-//! Nothing in it is fast.
+//! The engine as a plain sorted map: what every other engine must agree with, and what tests of higher layers may run
+//! on. Nothing in it is fast.
 
 use crate::{
     CasIds, Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Fields, Key, Left, NewEntry, PackedFields,
@@ -156,7 +156,7 @@ impl ModelEngine {
         Self { entries: BTreeMap::new(), now: 0, rng, limits: Limits::default(), hasher, cut: None, cas_ids }
     }
 
-    /// Goes on with the CAS ids of another engine, which has just given this one.
+    /// Continues with the CAS ids of another engine, which has just assigned this one.
     pub fn follow_cas_id(&mut self, given: u64) {
         self.cas_ids = CasIds::after(given);
     }

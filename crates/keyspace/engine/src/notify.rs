@@ -1,7 +1,8 @@
-//! Keyspace notifications: what happens to keys, by class, for clients that have asked to be told.
+//! Keyspace notifications: what happens to keys, by class, for clients that have subscribed.
 
 bitflags::bitflags! {
-    /// A kind of event, and the letters of `notify-keyspace-events` that ask for it. The last two say how an event is told.
+    /// A kind of event, and the letters of `notify-keyspace-events` that ask for it. The last two choose the channel of
+    /// an event.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct NotifyClass: u16 {
         /// `g`: commands for any type, such as DEL, EXPIRE, RENAME.
@@ -28,9 +29,9 @@ bitflags::bitflags! {
         const MODULE = 1 << 10;
         /// `n`: keys that come to be; not part of `A`.
         const NEW = 1 << 11;
-        /// `K`: told on the key's channel, with the event as the message.
+        /// `K`: published on the key's channel, with the event as the message.
         const KEYSPACE = 1 << 12;
-        /// `E`: told on the event's channel, with the key as the message.
+        /// `E`: published on the event's channel, with the key as the message.
         const KEYEVENT = 1 << 13;
     }
 }

@@ -6,8 +6,8 @@
 //! value: as it is stored; of a tree parts: varint length | leaves, as in a checkpoint
 //! ```
 //!
-//! Numbers are little-endian. Flag 2 says that elements have a time. The key is not part of it. What is stored compressed
-//! stays so. The access stamp is lost: an entry that comes from a row counts as just made.
+//! Numbers are little-endian. Flag 2 says that elements have a time. The key is not part of it. What is stored
+//! compressed stays so. The access stamp is lost: an entry that comes from a row counts as just made.
 
 use crate::{Counts, Encoding, Entry, NewEntry, PackedFields, SharedBig, TaggedFields, Type, Value};
 use base::hash::KeyHasher;
@@ -133,7 +133,7 @@ impl<'r> Row<'r> {
     /// Builds the tree; `None` when the row holds none. `keeper` reads leaves that are compressed.
     ///
     /// # Panics
-    /// When the value is no leaves of this type: whoever stores rows checks them.
+    /// When the value is not leaves of this type: a store checks rows before it stores them.
     pub fn tree(&self, keeper: &Arc<dyn Keeper>, hasher: &KeyHasher) -> Option<SharedBig> {
         (self.encoding == Encoding::BIG && self.kind != Type::String).then(|| {
             let (mut tree, mut rest) = (Big::empty(self.kind, hasher), self.value);

@@ -1,4 +1,4 @@
-//! Rows that are not in memory: what an engine asks of the store that holds them, and how a read of one is told apart.
+//! Rows that are not in memory: what an engine asks of the store that holds them, and how it identifies a read of one.
 //!
 //! ```text
 //! read -> Fetch, want -> Ticket --(no lock held)--> Rows::get --> install(ticket, row) --> the command runs again
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! W1. A ticket is void once its key is written. A row that was read before the write is never installed.
-//! W2. A row that is wanted stays in memory until everybody who wanted it has released it.
-//! W3. Whoever wants a row that is being read gets the same ticket, so one read serves all.
+//! W2. A row that is wanted stays in memory until every command that wanted it has released it.
+//! W3. A second command that wants a row that is being read gets the same ticket, so one read serves all.
 
 use crate::{Entry, Key};
 use base::{Rng, UnixMs};
@@ -18,12 +18,12 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
-/// What a row can be read with, and what tells its read apart.
+/// Where to read a row, and the identity of that read.
 #[derive(Clone)]
 pub struct Wanted {
     /// Names the read.
     pub ticket: Ticket,
-    /// Holds the row. `None`: the row comes by itself, and the command is tried again from time to time.
+    /// Holds the row. `None`: the row arrives without a read, and the command is retried from time to time.
     pub rows: Option<Arc<dyn Rows>>,
 }
 
@@ -34,7 +34,7 @@ pub enum Got {
     Row,
     /// There is no such row.
     Absent,
-    /// Only a read that may wait for a device can tell.
+    /// The answer needs a read that may wait for a device.
     NeedsIo,
 }
 
@@ -46,7 +46,8 @@ pub trait Rows: Send + Sync {
     /// Appends the row to `row` if that takes no I/O.
     fn try_get(&self, key: &[u8], row: &mut Vec<u8>) -> Got;
 
-    /// Appends the row to `row`. False when there is none. May wait for a device, so no worker calls it while it serves.
+    /// Appends the row to `row`. False when there is none. May wait for a device, so no worker calls it while it
+    /// serves.
     ///
     /// # Errors
     /// When the row cannot be read, or what was read is damaged.

@@ -1,4 +1,4 @@
-//! Rows in a sorted map: what stands behind a backed keyspace in tests.
+//! Rows in a sorted map: the store of a backed keyspace in tests.
 
 use crate::{Counts, Entry, Got, Key, Row, RowSink, Rows, write_row};
 use base::hash::KeyHasher;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Rows visited by one step of a scan, at least.
 const SCAN_STEP: usize = 8;
 
-/// One key in so many counts as perhaps there although it is not, as with a filter.
+/// One key in this many counts as possibly present although it is absent, as with a filter.
 const FALSE_POSITIVE: u64 = 8;
 
 /// By position and key.

@@ -1,5 +1,5 @@
-//! What the word of a wait is made of. A build with `--cfg shuttle` takes shuttle's atomics instead, whose every access is a
-//! point where another thread may go on, so that tests run the same code under chosen schedules.
+//! The atomics of a wait's word. A build with `--cfg shuttle` takes shuttle's atomics instead: at each access another
+//! thread may run, so tests run the same code under chosen schedules.
 
 #[cfg(shuttle)]
 pub(crate) use shuttle::sync::atomic::AtomicU64;

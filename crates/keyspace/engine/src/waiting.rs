@@ -1,17 +1,17 @@
-//! Commands that wait for keys: where the wait of a connection stands, and what the store knows of who waits.
+//! Commands that wait for keys: the state of a connection's wait, and what the store knows of waiting commands.
 //!
 //! ```text
 //!             begin              claim             finish
-//!     idle ----------> waiting ----------> served ----------> over      by whoever pushes, under the locks of all its keys
+//!     idle ----------> waiting ----------> served ----------> over    by the command that pushes, its keys locked
 //!       ^                | ^                  |
-//!       '----------------' '------------------'                         by the connection's worker: late, closed; nothing for it
-//!             end              finish
+//!       '----------------' '------------------'                       by the connection's worker: timeout, close
+//!              end              finish                                (finish: there was no element for it)
 //! ```
 //!
-//! N1. A wait is ended by one atomic step on one word, whoever takes it: a push that serves it, its time, CLIENT UNBLOCK, the
-//!     end of the connection. Each wait has a number, so that what is left of an earlier one ends none.
-//! N2. Who serves has claimed the wait first. Until that is finished nobody else ends it; it may turn out that there is nothing
-//!     for it, and then it goes on.
+//! N1. A wait ends by one atomic step on one word, whatever ends it: a push that serves it, its timeout, CLIENT
+//!     UNBLOCK, the end of the connection. Each wait has a number, so a leftover of an earlier wait ends no later one.
+//! N2. A server claims the wait before it serves it. Until it finishes, nothing else ends the wait. If there is nothing
+//!     for the wait after all, the wait continues.
 
 use crate::sync::AtomicU64;
 use crate::{Keyspace, Type};
@@ -35,7 +35,7 @@ pub struct WaitNumber(u64);
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitEnd {
-    /// Somebody served it.
+    /// A command served it.
     Served,
     /// CLIENT UNBLOCK asked for it.
     Unblocked(Unblock),
@@ -107,13 +107,14 @@ impl WaitState {
         self.step(wait.word(WAITING), wait.word(CLAIMED))
     }
 
-    /// Finishes what [`WaitState::claim`] began: the wait is over, or there was nothing for it and it goes on.
+    /// Finishes what [`WaitState::claim`] began: the wait is over, or there was nothing for it and it continues.
     pub fn finish(&self, wait: WaitNumber, is_served: bool) {
         // It fails for a connection that has closed meanwhile, which needs no answer.
         self.step(wait.word(CLAIMED), wait.word(if is_served { SERVED } else { WAITING }));
     }
 
-    /// Ends whatever wait there is for CLIENT UNBLOCK; false when there is none that it may end, or it is ending already.
+    /// Ends whatever wait there is for CLIENT UNBLOCK; false when there is none that it may end, or it is ending
+    /// already.
     pub fn unblock(&self, how: Unblock) -> bool {
         let word = self.0.load(Ordering::Acquire);
         let phase = match how {
@@ -123,8 +124,8 @@ impl WaitState {
         word & PHASE == WAITING && self.step(word, word & !PHASE | phase)
     }
 
-    /// How this wait has ended; it ends now if `is_over` says so and nobody was faster. `None` while it goes on. Called by the
-    /// connection's worker; gives the end once.
+    /// How this wait has ended. It ends now if `is_over` says so and no other thread was faster. `None` while it
+    /// continues. Called by the connection's worker; gives the end once.
     pub fn end(&self, wait: WaitNumber, is_over: bool) -> Option<WaitEnd> {
         let idle = wait.word(IDLE);
         if is_over && (self.step(wait.word(WAITING), idle) || self.step(wait.word(FIRM), idle)) {
@@ -150,7 +151,8 @@ impl WaitState {
     }
 }
 
-/// A command that waits for keys, as the store sees it. What it does is known to who runs commands ([`Serve`]).
+/// A command that waits for keys, as the store sees it. Only the code that runs commands knows what it does
+/// ([`Serve`]).
 pub trait Waiter: Any + Send + Sync {
     /// The database of its keys.
     fn db(&self) -> DbIndex;
@@ -169,17 +171,17 @@ pub trait Waiter: Any + Send + Sync {
         0
     }
 
-    /// Ends the wait with its answer, to be sent once the log is durable up to `hold`. `wrote` is the position after what
-    /// serving it has changed.
+    /// Ends the wait with its answer, to be sent once the log is durable up to `hold`. `wrote` is the position after
+    /// what serving it has changed.
     fn settle(&self, wrote: Option<Lsn>, hold: Option<Lsn>);
 
     /// Has the answer sent.
     fn wake(&self);
 }
 
-/// Serves commands that wait. Given to the store by whoever runs the commands.
+/// Serves commands that wait. The code that runs commands gives it to the store.
 pub trait Serve: Send + Sync {
-    /// Runs the command again, with the locks of all its keys. False when it goes on waiting.
+    /// Runs the command again, with the locks of all its keys. False when it still waits.
     fn serve(&self, ks: &mut dyn Keyspace, waiter: &dyn Waiter) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! What a command may do to entries, told before it runs.
+//! What a command may do to entries, known before it runs.
 
 /// A command's class, as far as admission to the log is concerned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -6,7 +6,7 @@ pub enum WriteClass {
     /// It changes nothing and needs no admission.
     #[default]
     Nothing,
-    /// It only removes entries: it may go on while a full disk keeps others from writing.
+    /// It only removes entries: it may run while a full disk keeps others from writing.
     Frees,
     /// It may change anything.
     Any,

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes files with forms that the servers at hand read and do not write: crates/keyspace/rdb/testdata/make_old.py
 
-old-forms.rdb: what Redis 2.6 to 6.2 wrote, byte by byte after docs/formats/rdb.md; the test of real servers loads it into
-Redis 7.0 and Valkey 9.1. redis74-fields.rdb: hashes with field expirations as Redis 7.4 keeps them, and a value of a module;
-neither server reads these.
+old-forms.rdb: what Redis 2.6 to 6.2 wrote, byte by byte after docs/formats/rdb.md; the test of real servers loads it
+into Redis 7.0 and Valkey 9.1. redis74-fields.rdb: hashes with field expirations as Redis 7.4 keeps them, and a value of
+a module; neither server reads these.
 """
 
 import struct
@@ -122,8 +122,8 @@ def old_forms():
 def redis74_fields():
     earliest = 4102444800000
     out = b"REDIS0012\xfa" + string(b"redis-ver") + string(b"7.4.0")
-    out += b"\xf7" + b"\x81" + struct.pack(">Q", MODULE) + length(2) + length(2) + length(5) + string(b"aux") + length(0)
-    out += b"\xfe\x00\xf4" + length(7) + length(3) + length(0)
+    out += b"\xf7" + b"\x81" + struct.pack(">Q", MODULE) + length(2) + length(2) + length(5) + string(b"aux") +
+    length(0) out += b"\xfe\x00\xf4" + length(7) + length(3) + length(0)
     out += entry(24, b"hash", struct.pack("<q", earliest) + length(3)
                  + length(0) + string(b"stays") + string(b"1")
                  + length(1) + string(b"goes") + string(b"2")

@@ -21,17 +21,21 @@ pub trait Engines {
     /// What orders the elements of collections that are made.
     fn order(&self) -> &KeyHasher;
 
-    /// Who reads what is compressed in trees.
+    /// The reader of compressed leaves of trees.
     fn keeper(&self) -> Arc<dyn Keeper>;
 
-    /// Has the value under the key, which is compressed, stored as it is: [`Decoder::decompress_in_place`](crate::Decoder).
-    fn decompress(&mut self, key: &Key<'_>);
+    /// Has the value under the key, which is compressed, stored as it is:
+    /// [`Decoder::decompress_in_place`](crate::Decoder). False, with nothing done, when replay changes a value that is
+    /// away and could not be read: it stays away, and reads of it answer an error.
+    fn decompress(&mut self, key: &Key<'_>) -> bool;
 }
 
-/// Applies an effect on entries, and tells what an edit leaves; `None` of others. [`Effect::Clear`] and [`Effect::Swap`] concern whole keyspaces and are the store's.
+/// Applies an effect on entries. Returns what an edit leaves; `None` for other effects. The store applies
+/// [`Effect::Clear`] and [`Effect::Swap`], which concern whole keyspaces, [`Effect::Library`] and [`Effect::Position`].
 ///
 /// # Panics
-/// When the effect names an entry that is not there: the log and the store no longer agree, and going on would spread it.
+/// When the effect names an entry that is not there: the log and the store no longer agree, and continuing would spread
+/// it.
 #[inline]
 pub fn apply<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) -> Option<Left> {
     match *effect {
@@ -61,7 +65,9 @@ pub fn apply<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) -> Optio
             assert!(stored, "an expiration was removed from a key that is not stored");
         }
         Effect::Rename { ref from, ref to } => rename(engines, from, to),
-        Effect::Clear { .. } | Effect::Swap { .. } => unreachable!("keyspace effects are applied by the store"),
+        Effect::Clear { .. } | Effect::Swap { .. } | Effect::Library { .. } | Effect::Position { .. } => {
+            unreachable!("the store applies effects that are not about entries")
+        }
     }
     None
 }
@@ -73,6 +79,8 @@ fn apply_fields<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) {
     match *effect {
         Effect::StoreWith { ref key, kind, encoding, value, expire_at, fields } => {
             let fields = fields.get().pack();
+            // Only a checkpoint has addresses.
+            let encoding = if fields.get().tier().is_some() { Encoding::AWAY } else { encoding };
             let entry = NewEntry { kind, encoding, value, expire_at, fields: fields.get() };
             engines.engine(key).write(key, &entry);
         }
@@ -115,7 +123,9 @@ fn push_leaves<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, kind: Type, 
 /// Writes into a string; one that is compressed is stored decompressed from then on.
 fn splice<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, offset: u64, bytes: &[u8]) {
     if !engines.engine(key).splice(key, offset, bytes) {
-        engines.decompress(key);
+        if !engines.decompress(key) {
+            return;
+        }
         let is_spliced = engines.engine(key).splice(key, offset, bytes);
         assert!(is_spliced, "a string is compressed after it was decompressed");
     }
@@ -129,7 +139,9 @@ fn edit<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, kind: Type, changes
 
 #[cold]
 fn edit_decompressed<E: Engines + ?Sized>(engines: &mut E, key: &Key<'_>, kind: Type, changes: &[u8]) -> Left {
-    engines.decompress(key);
+    if !engines.decompress(key) {
+        return Left::Elements(1);
+    }
     let left = engines.engine(key).edit(key, kind, changes);
     left.expect("a collection is not compressed after it was decompressed")
 }
@@ -160,7 +172,9 @@ fn take<E: Engines + ?Sized>(engines: &mut E, from: &Key<'_>) -> Taken {
         panic!("a key was renamed or copied that is not stored");
     };
     let Entry { kind, encoding, value, expire_at, fields, .. } = entry;
-    Taken { kind, encoding, value: Kept::new(value), expire_at, fields: fields.get().logged().pack() }
+    // One that is away could not be read. It takes its address along, so that a read still answers an error.
+    let fields = if entry.is_away() { fields.to_owned() } else { fields.get().logged().pack() };
+    Taken { kind, encoding, value: Kept::new(value), expire_at, fields }
 }
 
 impl Taken {

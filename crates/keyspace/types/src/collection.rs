@@ -40,7 +40,7 @@ pub fn read<'k>(
     of_entry(ks.read(key)?.as_ref(), kind)
 }
 
-/// [`read`] by a command that goes on to change the collection.
+/// [`read`] by a command that then changes the collection.
 ///
 /// # Errors
 /// As there.
@@ -181,7 +181,7 @@ pub(crate) fn may_be_packed(tree: &SharedBig, limits: &Limits) -> bool {
     i64::try_from(len).is_ok_and(|len| len <= most)
 }
 
-/// So much of a tree is held as changes while its saved form is measured.
+/// At most this much of a tree is held as changes while its saved form is measured.
 const MEASURED_AT_ONCE_BYTES: usize = 64 << 10;
 
 /// The bytes that a checkpoint holds of a collection: its buffer, or the changes that build the tree. Takes time

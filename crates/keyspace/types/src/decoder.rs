@@ -1,8 +1,8 @@
-//! Values that are stored compressed, as the commands see them: what was decompressed last is kept until something changes, so
-//! that a command that looks at a value twice, or looks at it and edits it, decompresses it once.
+//! Decompressed values, as the commands see them. The value decompressed last is kept until something changes, so a
+//! command that reads a value twice, or reads and then edits it, decompresses it once.
 //!
-//! A string is its bytes, and a packed collection its packed bytes. A tree is built anew from its changes, in the order that its
-//! store's trees have, so that a walk over its elements may go on.
+//! A string is its bytes, and a packed collection its packed bytes. A tree is rebuilt from its changes, in the order of
+//! its store's trees, so that a walk over its elements can continue.
 //!
 //! Format of what is stored: docs/formats/stored-value.md.
 
@@ -45,7 +45,7 @@ pub struct Decoder {
     tree: Option<SharedBig>,
     /// Whose value it is.
     of: Option<Of>,
-    /// The key it is under; kept for its memory when it is nobody's.
+    /// Its key; without a value, only the buffer is kept.
     key: Vec<u8>,
     /// Values decompressed.
     count: u64,
@@ -55,7 +55,8 @@ impl Decoder {
     /// The entry with its value decompressed, unless it is so already. `source` is of its store, here and below.
     ///
     /// # Panics
-    /// When what is stored cannot be read: it was checked when it came, so that memory is damaged, or the program is wrong.
+    /// When what is stored cannot be read: it was checked when it came, so that memory is damaged, or the program is
+    /// wrong.
     pub fn show<'a>(&'a mut self, source: Source<'_>, entry: Entry<'a>) -> Entry<'a> {
         if !entry.is_compressed() {
             return entry;
@@ -65,8 +66,8 @@ impl Decoder {
         self.shown(entry)
     }
 
-    /// [`Decoder::show`] of the entry under this key, which is kept until [`Decoder::forget`]. Takes the entry to be compressed.
-    /// `is_used` says that it counts as an access.
+    /// [`Decoder::show`] of the entry under this key, which is kept until [`Decoder::forget`]. Takes the entry to be
+    /// compressed. `is_used` says that it counts as an access.
     ///
     /// # Panics
     /// As [`Decoder::show`].
@@ -105,7 +106,7 @@ impl Decoder {
         let encoding = entry.encoding.decompressed();
         self.decompress_once(source, key, &entry);
         engine.recode(key, encoding, self.value());
-        // Otherwise the edit that follows would have to copy the tree, as one that somebody else reads.
+        // Otherwise the next edit would have to copy the tree, because the decoder still holds a reference.
         self.forget();
     }
 
@@ -171,17 +172,17 @@ pub fn string_len(entry: &Entry<'_>) -> usize {
     }
 }
 
-/// Whether a value of this type may be stored compressed: a string that reads as an integer is not, so that OBJECT ENCODING can
-/// name every compressed string without reading it.
+/// Whether a value of this type may be stored compressed: a string that reads as an integer is not, so that OBJECT
+/// ENCODING can name every compressed string without reading it.
 pub fn may_be_compressed(kind: Type, value: &[u8]) -> bool {
     kind != Type::String || base::integer::parse_integer(value).is_none()
 }
 
-/// Packed bytes, or bytes of changes, of a collection that is stored compressed, at most: it bounds what it takes to read one
-/// element of it.
+/// Packed bytes, or bytes of changes, of a collection that is stored compressed, at most: it bounds what it takes to
+/// read one element of it.
 pub const COLLECTION_LEN_MAX: usize = 32 << 10;
 
-/// A tree may take so many times its content: what groups of a stream have read is none of that.
+/// Memory of a tree, at most, as a multiple of its content. What groups of a stream have read is not content.
 const TREE_TIMES_CONTENT: usize = 4;
 
 /// Whether a tree may be stored compressed, as far as is known in constant time.
@@ -217,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Changes that make a collection of this type, of elements so long.
+    /// Changes that make a collection of this type, of elements of this length.
     fn changes(kind: Type, len: usize) -> Vec<u8> {
         let mut changes = Vec::new();
         for number in 0..if len < 100 { 20 } else { 40u64 } {
@@ -244,8 +245,8 @@ mod tests {
         changes
     }
 
-    /// A collection of each type, packed or a tree, is the same again, in the same form; and an edit that met it compressed
-    /// works on it after that.
+    /// A collection of each type, packed or a tree, is the same again, in the same form; and an edit that met it
+    /// compressed works on it after that.
     #[test]
     fn collections_come_back_as_they_were() {
         let store = Owned::default();
@@ -281,7 +282,7 @@ mod tests {
         }
     }
 
-    /// A string is the same before and after, and its length is told without reading it.
+    /// A string is the same before and after, and its length is known without reading it.
     #[test]
     fn compressed_strings_are_shown_as_they_were() {
         let mut stored = Vec::new();

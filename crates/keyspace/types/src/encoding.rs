@@ -1,13 +1,14 @@
 //! The names OBJECT ENCODING has for how a value is stored.
 //!
-//! Tools read them, so they are those of Valkey for an equal value, although what lies in memory here is something else:
-//! every string is its bytes.
+//! Tools read them, so they are those of Valkey for an equal value, although what lies in memory here is something
+//! else: every string is its bytes.
 
 use crate::decoder::string_len;
 use base::integer::parse_integer;
 use engine::{Encoding, Entry, Type};
 
-/// Up to this many bytes, its key and its own headers included, Valkey 9.1 keeps a string in one allocation with its key.
+/// Up to this many bytes, its key and its own headers included, Valkey 9.1 keeps a string in one allocation with its
+/// key.
 const EMBEDDED_BYTES_MAX: usize = 128;
 /// Of these, what is neither key nor value: the object's header, one byte for the size of the key's header, both string
 /// headers and both final zeros; keys of 32 bytes and more have a larger header.
@@ -28,14 +29,14 @@ pub fn name(entry: &Entry<'_>) -> &'static str {
     }
 }
 
-/// Whether an entry that is stored raw beside its long key would be named otherwise under this one. Valkey does not encode
-/// a value anew when its key changes.
+/// Whether an entry stored raw because of its long key would have another encoding name under this key. Valkey does not
+/// encode a value again when its key changes.
 pub(crate) fn leaves_raw(entry: &Entry<'_>, key: &[u8]) -> bool {
     name(entry) == "raw" && name(&Entry { key, ..*entry }) != "raw"
 }
 
-/// Whether this string is named raw when it takes the place of one that expires, and otherwise not: Valkey makes the new
-/// entry with room for the old one's expiration before it decides how to keep the value.
+/// Whether this string is named raw when it takes the place of one that expires, and otherwise not: Valkey makes the
+/// new entry with room for the old one's expiration before it decides how to keep the value.
 pub(crate) fn depends_on_old(key: &[u8], value: &[u8]) -> bool {
     let bytes = embedded_bytes(key, value.len());
     bytes <= EMBEDDED_BYTES_MAX && bytes.saturating_add(EXPIRATION_BYTES) > EMBEDDED_BYTES_MAX

@@ -1,7 +1,7 @@
 //! The optional fields of entries ([`engine::fields`]), as commands read and store them.
 //!
 //! A command that stores a new value drops the fields of the entry that it replaces. A command that edits a value keeps
-//! them: a change in place by itself, and a string that is stored anew by [`Extras`].
+//! them: a change in place keeps them implicitly, and a string that is stored again gets them from [`Extras`].
 
 use crate::TypeError;
 use base::UnixMs;
@@ -20,7 +20,7 @@ pub fn set(ks: &mut dyn Keyspace, key: &Key<'_>, value: Value<'_>, expire_at: Op
 /// # Errors
 /// [`TypeError::Fetch`] alone.
 pub fn replace(ks: &mut dyn Keyspace, key: &Key<'_>, fields: &Fields<'_>) -> Result<bool, TypeError> {
-    let is_stored = ks.peek(key)?.is_some();
+    let is_stored = ks.peek_head(key)?.is_some();
     if is_stored {
         let (fields, mut buffer) = (fields.pack(), Vec::new());
         ks.apply(&Effect::Meta { key: *key, fields: fields.get().tagged(&mut buffer) });

@@ -12,7 +12,7 @@ use engine::{Effect, Encoding, Key, Keyspace, NotifyClass, Type};
 /// # Errors
 /// [`TypeError::Fetch`] alone.
 pub fn delete(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<bool, TypeError> {
-    if ks.peek(key)?.is_none() {
+    if ks.peek_head(key)?.is_none() {
         return Ok(false);
     }
     ks.apply(&Effect::Delete { key: *key });
@@ -28,7 +28,7 @@ pub fn delete_all<'a>(ks: &mut dyn Keyspace, keys: impl Iterator<Item = &'a [u8]
     // Every row is in memory before the first is removed (T2).
     for key in keys.clone() {
         let key = ks.key(key);
-        ks.peek(&key)?;
+        ks.peek_head(&key)?;
     }
     let mut removed = 0u64;
     for key in keys {
@@ -46,7 +46,7 @@ pub fn count<'a>(ks: &mut dyn Keyspace, keys: impl Iterator<Item = &'a [u8]>) ->
     let mut found = 0u64;
     for key in keys {
         let key = ks.key(key);
-        let is_there = ks.peek(&key)?.is_some();
+        let is_there = ks.peek_head(&key)?.is_some();
         ks.count_peek(is_there);
         if !is_there {
             ks.notify(NotifyClass::MISS, "keymiss", &key);
@@ -76,7 +76,7 @@ pub fn touch<'a>(ks: &mut dyn Keyspace, keys: impl Iterator<Item = &'a [u8]>) ->
 /// # Errors
 /// [`TypeError::Fetch`] alone.
 pub fn kind(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<Option<Type>, TypeError> {
-    let kind = ks.peek(key)?.map(|entry| entry.kind);
+    let kind = ks.peek_head(key)?.map(|entry| entry.kind);
     ks.count_peek(kind.is_some());
     if kind.is_none() {
         ks.notify(NotifyClass::MISS, "keymiss", key);
@@ -100,7 +100,7 @@ pub enum Expiry {
 /// # Errors
 /// [`TypeError::Fetch`] alone.
 pub fn expiry(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<Expiry, TypeError> {
-    let expiry = match ks.peek(key)? {
+    let expiry = match ks.peek_head(key)? {
         None => Expiry::Absent,
         Some(entry) => entry.expire_at.map_or(Expiry::Never, Expiry::At),
     };
@@ -146,7 +146,7 @@ pub fn expire_at(
     condition: ExpireCondition,
 ) -> Result<bool, TypeError> {
     let now = ks.now();
-    let Some(entry) = ks.peek(key)? else { return Ok(false) };
+    let Some(entry) = ks.peek_head(key)? else { return Ok(false) };
     if !condition.allows(entry.expire_at, at) {
         return Ok(false);
     }
@@ -165,7 +165,7 @@ pub fn expire_at(
 /// # Errors
 /// [`TypeError::Fetch`] alone.
 pub fn persist(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<bool, TypeError> {
-    let expires = ks.peek(key)?.is_some_and(|entry| entry.expire_at.is_some());
+    let expires = ks.peek_head(key)?.is_some_and(|entry| entry.expire_at.is_some());
     if expires {
         ks.apply(&Effect::Persist { key: *key });
         ks.notify(NotifyClass::GENERIC, "persist", key);
@@ -202,7 +202,7 @@ pub fn rename(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfT
     let Some(entry) = ks.peek(from)? else { return Ok(Moved::Absent) };
     let leaves_raw = entry.kind == Type::String && encoding::leaves_raw(&entry, to.bytes);
     let len = string_len(&entry) as u64;
-    let taken = ks.peek(to)?.is_some();
+    let taken = ks.peek_head(to)?.is_some();
     if taken && if_taken == IfTaken::Leave {
         return Ok(Moved::Taken);
     }
@@ -245,7 +245,7 @@ fn duplicate(ks: &mut dyn Keyspace, from: &Key<'_>, to: &Key<'_>, if_taken: IfTa
     };
     let value = if is_string { Kept::new(entry.value) } else { Kept::empty() };
     let extras = Extras::of(&entry);
-    let taken = ks.peek(to)?.is_some();
+    let taken = ks.peek_head(to)?.is_some();
     if taken && if_taken == IfTaken::Leave {
         return Ok(Moved::Taken);
     }

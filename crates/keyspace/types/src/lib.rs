@@ -2,8 +2,8 @@
 //!
 //! T1. No protocol here: outcomes are values, errors are [`TypeError`]s; RESP and memcached render the same outcome.
 //! T2. An operation reads all it needs, decides, and then changes: only by [`engine::Effect`]s, through
-//!     [`engine::Keyspace::apply`]. So a [`engine::Fetch`] never leaves a half-done change (E1). A row that was read once in
-//!     a command is not fetched again by it, so looking a second time, between changes, is allowed.
+//!     [`engine::Keyspace::apply`]. So a [`engine::Fetch`] never leaves a half-done change (E1). A row that was read
+//!     once in a command is not fetched again by it, so looking a second time, between changes, is allowed.
 //! T3. [`apply`] is the one place where an effect becomes stored bytes, for clients and for replay alike (E2).
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used))]

@@ -58,7 +58,7 @@ pub fn view<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Option<View<'
     Ok(read(ks, key, Type::List)?.map(|(encoding, stored)| View::of(encoding, stored)))
 }
 
-/// The list under the key, by a command that goes on to change it.
+/// The list under the key, for a command that then changes it.
 fn view_to_edit<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Option<View<'k>>, TypeError> {
     Ok(read_to_edit(ks, key, Type::List)?.map(|(encoding, stored)| View::of(encoding, stored)))
 }
@@ -430,7 +430,7 @@ fn tell_push(ks: &mut dyn Keyspace, key: &Key<'_>, end: End) {
 fn tell_removal(ks: &mut dyn Keyspace, key: &Key<'_>, event: &'static str, is_gone: bool) {
     ks.notify(NotifyClass::LIST, event, key);
     // A list with attributes stays.
-    if is_gone && matches!(ks.peek(key), Ok(None)) {
+    if is_gone && matches!(ks.peek_head(key), Ok(None)) {
         ks.notify(NotifyClass::GENERIC, "del", key);
     }
 }

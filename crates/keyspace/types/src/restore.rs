@@ -31,7 +31,7 @@ pub fn restore(
     value: Restored<'_>,
     expire_at: Option<UnixMs>,
 ) -> Result<(), TypeError> {
-    let is_taken = ks.peek(key)?.is_some();
+    let is_taken = ks.peek_head(key)?.is_some();
     let has_expired = expire_at.is_some_and(|at| at <= ks.now());
     if is_taken {
         ks.apply(&Effect::Delete { key: *key });

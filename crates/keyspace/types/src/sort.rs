@@ -1,7 +1,7 @@
 //! Elements of a list, a set or a sorted set in another order: SORT.
 //!
 //! ```text
-//! elements --BY: a weight each, perhaps from other keys--> in order --LIMIT--> some --GET: values of other keys--> shown
+//! elements --BY: a weight each, or other keys--> sorted --LIMIT--> some --GET: values of other keys--> reply
 //! ```
 //!
 //! A pattern leads from an element to another key: its first `*` stands for the element, and what follows a later `->`
@@ -78,7 +78,7 @@ pub fn sort_and_store(
         len = len.saturating_add(1);
         Ok(())
     })?;
-    let is_taken = ks.peek(to)?.is_some();
+    let is_taken = ks.peek_head(to)?.is_some();
     if is_taken {
         ks.apply(&Effect::Delete { key: *to });
     }
@@ -139,7 +139,7 @@ impl Alone {
 /// # Errors
 /// [`TypeError::Fetch`] alone.
 pub fn store_sorted(ks: &mut dyn Keyspace, to: &Key<'_>, sorted: Option<&Made>) -> Result<(), TypeError> {
-    let is_taken = ks.peek(to)?.is_some();
+    let is_taken = ks.peek_head(to)?.is_some();
     if is_taken {
         ks.apply(&Effect::Delete { key: *to });
     }

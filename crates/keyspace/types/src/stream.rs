@@ -39,7 +39,7 @@ pub fn read_again<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Option<
     read_to_edit(ks, key)
 }
 
-/// Whether there is a stream under the key, for a command that goes on to change it.
+/// Whether there is a stream under the key, for a command that then changes it.
 ///
 /// # Errors
 /// [`TypeError::WrongType`], [`TypeError::Fetch`].
@@ -55,7 +55,7 @@ pub fn has_group(ks: &mut dyn Keyspace, key: &Key<'_>, group: &[u8]) -> Result<b
     Ok(read(ks, key)?.is_some_and(|stream| stream.group(group).is_some()))
 }
 
-/// [`has_group`] for a command that goes on to change the stream.
+/// [`has_group`] for a command that then changes the stream.
 ///
 /// # Errors
 /// [`TypeError::WrongType`], [`TypeError::Fetch`].
@@ -63,7 +63,7 @@ pub fn has_group_to_edit(ks: &mut dyn Keyspace, key: &Key<'_>, group: &[u8]) -> 
     Ok(read_to_edit(ks, key)?.is_some_and(|stream| stream.group(group).is_some()))
 }
 
-/// [`read`] by a command that goes on to change the stream.
+/// [`read`] by a command that then changes the stream.
 fn read_to_edit<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Option<&'k Stream>, TypeError> {
     Ok(collection::read_to_edit(ks, key, Type::Stream)?.map(|(_, stored)| Stream::of(stored)))
 }

@@ -91,7 +91,7 @@ pub fn set(
 impl Condition<'_> {
     /// What is stored, as far as the condition is about it.
     fn look<'k>(self, ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Option<Entry<'k>>, TypeError> {
-        Ok(if matches!(self, Self::IfEqual(_)) { ks.peek_value(key)? } else { ks.peek(key)? })
+        Ok(if matches!(self, Self::IfEqual(_)) { ks.peek_value(key)? } else { ks.peek_head(key)? })
     }
 
     /// Whether it holds for the stored value.
@@ -119,7 +119,7 @@ fn store(
         Expiration::Never => None,
         Expiration::Keep => old_expire_at,
         Expiration::At(at) if at <= ks.now() => {
-            if ks.peek(key)?.is_some() {
+            if ks.peek_head(key)?.is_some() {
                 ks.apply(&Effect::Delete { key: *key });
                 ks.notify(NotifyClass::EXPIRED, "expired", key);
             }
@@ -179,7 +179,7 @@ pub fn set_all<'a>(
 fn store_expired<'a>(ks: &mut dyn Keyspace, keys: impl Iterator<Item = &'a [u8]> + Clone) -> Result<(), TypeError> {
     for key in keys.clone() {
         let key = ks.key(key);
-        match ks.peek(&key)?.is_some() {
+        match ks.peek_head(&key)?.is_some() {
             true => ks.apply(&Effect::Delete { key }),
             false => ks.notify(NotifyClass::NEW, "new", &key),
         }

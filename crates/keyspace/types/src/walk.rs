@@ -23,7 +23,7 @@ pub fn scan(ks: &mut dyn Keyspace, cursor: u64, entries: u64, visit: &mut dyn Fn
                 visit(entry);
             }
         });
-        // A step that cannot go on (the next shard is locked) returns its own cursor.
+        // A step that cannot continue (the next shard is locked) returns its own cursor.
         let stuck = step.next == Some(cursor);
         cursor = step.next.unwrap_or(0);
         if cursor == 0 || stuck || visited >= entries {
@@ -63,7 +63,7 @@ pub fn random_key(ks: &mut dyn Keyspace, show: &mut dyn FnMut(&[u8])) -> bool {
             }
         }
     }
-    // So many draws found nothing that looking at all entries is the surer way.
+    // After this many draws of expired entries, a walk over all entries is the surer way to find one.
     let mut first = None;
     all(ks, &mut |entry| {
         if first.is_none() {

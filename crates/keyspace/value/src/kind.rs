@@ -74,9 +74,17 @@ impl Encoding {
     /// A collection that is a tree: a [`crate::Big`]. No string has it.
     pub const BIG: Self = Self(7);
 
+    /// A value that lies on a tier: no bytes are stored, and the optional fields have the address. Counts as
+    /// compressed, so that code which takes the bytes as they are leaves it alone. Only memory has it.
+    pub const AWAY: Self = Self(COMPRESSED);
+
+    /// From this number on encodings are those of compressed values and of trees. One comparison separates them from
+    /// values that are plain bytes.
+    pub const FIRST_OTHER: u8 = COMPRESSED_TREE.0;
+
     /// The encoding with this number, if it is one of values that are neither compressed nor a tree.
     pub const fn of_bytes(number: u8) -> Option<Self> {
-        if number < FIRST_OTHER { Some(Self(number)) } else { None }
+        if number < Self::FIRST_OTHER { Some(Self(number)) } else { None }
     }
 
     /// The encoding of a compressed value of this encoding: its bytes are no longer the string, or the packed
@@ -105,13 +113,9 @@ impl Encoding {
     /// Whether a value of this encoding is something else than the bytes that its type packs.
     #[inline]
     pub const fn is_compressed_or_big(self) -> bool {
-        self.0 >= FIRST_OTHER
+        self.0 >= Self::FIRST_OTHER
     }
 }
-
-/// From here on encodings are those of compressed values and of trees. One comparison separates them from values that
-/// are plain bytes.
-const FIRST_OTHER: u8 = COMPRESSED_TREE.0;
 
 /// A tree that is stored compressed.
 const COMPRESSED_TREE: Encoding = Encoding(3);

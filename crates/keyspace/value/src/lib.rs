@@ -12,13 +12,13 @@
 //! V2. Size and history decide which of the two forms a collection has; its contents do not depend on it. Every view
 //!     reads both.
 //! V3. A clone of a [`Big`] takes constant time and shares all of its chunks; an edit copies the chunks it touches if
-//!     they are shared. So a checkpoint or a long reply keeps a version while commands go on.
+//!     they are shared. So a checkpoint or a long reply keeps a version while commands continue.
 //! V4. No operation on one element takes time in proportion to the collection: no rehash, no conversion beyond the
 //!     limits of a packed form, and another thread frees the chunks of a big one ([`reaper`]).
 //! V5. A compressed collection is stored as a string of its packed bytes, or of the changes of its tree. Views and
 //!     edits need it decompressed ([`Encoding::is_compressed`]). A collection with a field that has a time is not
 //!     stored so.
-//! V6. Unused leaves of a tree may be stored compressed, each by itself: views and edits need not know ([`cold`]).
+//! V6. Unused leaves of a tree may be stored compressed, one by one: views and edits need not know ([`cold`]).
 #![deny(unsafe_code)]
 
 pub mod big;

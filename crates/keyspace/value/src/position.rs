@@ -2,7 +2,7 @@
 
 use base::hash::KeyHasher;
 
-/// A place in the order, and a byte that tells an element from its neighbours.
+/// A place in the order, and a byte that distinguishes an element from its neighbours.
 ///
 /// The place is 52 bits of a keyed hash, so that no client can crowd elements into one leaf, and so that a cursor of
 /// HSCAN or SSCAN, which is a place, survives being read as a number with 53 bits of precision.

@@ -139,8 +139,8 @@ impl Big {
         self.nodes.up_to(end).take_while(move |entry| entry.id >= start)
     }
 
-    /// Counts the entries from `start` to `end` in at most `nodes` nodes, and returns the id to go on from; `None` when
-    /// there are no more. Counting all of a long stream takes milliseconds.
+    /// Counts the entries from `start` to `end` in at most `nodes` nodes, and returns the id to continue from; `None`
+    /// when there are no more. Counting all of a long stream takes milliseconds.
     pub fn count_some(&self, start: Id, end: Id, nodes_max: usize) -> (u64, Option<Id>) {
         self.nodes.count(start, end, nodes_max)
     }

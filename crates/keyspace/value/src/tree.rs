@@ -200,7 +200,7 @@ impl<L: Leaf> Tree<L> {
     }
 
     /// The bound at which the leaf with element `rank` begins; `None` for the first leaf and beyond the end. For
-    /// cursors of the SCAN family: they go on at the bound of the next leaf.
+    /// cursors of the SCAN family: they continue at the bound of the next leaf.
     pub fn bound_at(&self, rank: u64) -> Option<&L::Bound> {
         let mut node = self.root.as_deref().filter(|_| rank < self.len)?;
         let mut seek = ByRank::new(rank, self.len);

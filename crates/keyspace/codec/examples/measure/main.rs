@@ -1,7 +1,7 @@
 //! What each codec makes of real documents, and what it costs: `cargo run --release -p onggi-codec --example measure --
 //! DIR...`
 //!
-//! Documents are found in the files below the directories: JSON by itself, text by itself, none twice. Half of them are
+//! Documents are found in the files below the directories: JSON and text separately, none twice. Half of them are
 //! for training; the other half is measured. Times are processor time of this thread. Results:
 //! bench/results/compression-summary.
 

@@ -1,4 +1,4 @@
-//! Who works with which dictionary, and their files on a simulated disk.
+//! Which encoder works with which dictionary, and their files on a simulated disk.
 
 use super::*;
 use crate::dictionary::{DictionaryFile, FileHash};
@@ -48,8 +48,8 @@ fn the_needed_are_not_forgotten() {
     assert!(all.list().is_empty());
 }
 
-/// The state for compressing is freed after a time without use, and comes back by itself; the stored form is the same
-/// before and after.
+/// The state for compressing is freed after a time without use, and is created again when needed; the stored form is
+/// the same before and after.
 #[test]
 fn what_is_prepared_rests_when_nobody_compresses() {
     let all = Arc::<Dictionaries>::default();

@@ -135,7 +135,7 @@ fn hopeless_values_are_doubted_before_the_trial() {
     assert_eq!((doubts("noise:", 100), doubts("doc:", 98)), (8 * (500 - 256), 0));
 }
 
-/// Values that compress by themselves get no dictionary.
+/// Values that compress well without a dictionary get none.
 #[test]
 fn no_dictionary_where_it_gains_nothing() {
     let mut owner = Owner::new(small());

@@ -208,7 +208,7 @@ fn read_consumer(input: &mut Input<impl Read>, version: u8) -> Result<StreamCons
 
 /// Reads the ids that are pending for the next consumer of the group.
 fn claim_pending(input: &mut Input<impl Read>, group: &mut StreamGroup) -> Result<(), RdbError> {
-    const EXPECTED: &str = "an id that is pending in the group, and for nobody else";
+    const EXPECTED: &str = "an id that is pending in the group, and for no other consumer";
     let owner = group.consumers.len();
     for _ in 0..input.count(16, "the number of entries pending for a consumer")? {
         let offset = input.offset();

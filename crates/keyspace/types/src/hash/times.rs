@@ -251,7 +251,7 @@ impl SetUntil {
     }
 }
 
-/// Tells of a change of fields that may have been the last.
+/// Publishes an event of fields whose change may have removed the last one.
 fn notify_deadline(ks: &mut dyn Keyspace, key: &Key<'_>, event: &'static str) -> Result<(), TypeError> {
     ks.notify(NotifyClass::HASH, event, key);
     notify_if_gone(ks, key)

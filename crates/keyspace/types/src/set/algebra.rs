@@ -113,7 +113,7 @@ fn put(
     len: u64,
     fill: impl FnOnce(&mut dyn Keyspace),
 ) -> Result<(), TypeError> {
-    let is_taken = ks.peek(to)?.is_some();
+    let is_taken = ks.peek_head(to)?.is_some();
     if is_taken {
         ks.apply(&Effect::Delete { key: *to });
     }

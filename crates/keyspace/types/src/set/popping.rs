@@ -16,7 +16,7 @@ const DRAWN: u64 = 2;
 /// About what a change takes in addition to the member.
 const CHANGE_BYTES: usize = 2;
 
-/// A set whose random members are on their way out. So many are drawn as go or as stay, whichever is less.
+/// A set from which random members are popped. It draws those that go or those that stay, whichever are fewer.
 pub struct Popping {
     from: SharedBig,
     rng: Rng,
@@ -66,7 +66,7 @@ impl Popping {
         is_same_tree(&self.from, tree) && self.count == count && (self.changes.is_some() || !is_recorded)
     }
 
-    /// Goes on for at most a tenth of a millisecond or so. True while there is more to do.
+    /// Runs for at most a tenth of a millisecond or so. True while there is more to do.
     pub fn step(&mut self) -> bool {
         for _ in 0..DRAWN.min(self.left) {
             let place = self.rng.below(self.others.len() as u64);

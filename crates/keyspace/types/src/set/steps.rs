@@ -20,7 +20,7 @@ pub struct Steps {
     sets: Vec<(Encoding, Kept)>,
     /// How many sets are looked at.
     walked: usize,
-    /// The set and the place in it to go on with.
+    /// The set and the place in it to continue from.
     at: (usize, usize),
     made: Big,
     /// Where the result is only counted: how many members were found, and how many are enough.
@@ -77,7 +77,7 @@ impl Steps {
         self.operation == *operation && self.sets.len() == sets.len() && self.sets.iter().zip(&sets).all(is_same)
     }
 
-    /// Goes on for at most a tenth of a millisecond or so. True while there is more to do.
+    /// Runs for at most a tenth of a millisecond or so. True while there is more to do.
     pub fn step(&mut self) -> bool {
         let (walked, others) = self.sets.split_at(self.walked);
         let (set, place) = self.at;

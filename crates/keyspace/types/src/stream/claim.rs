@@ -90,7 +90,7 @@ pub struct AutoClaim {
 /// What came of XAUTOCLAIM.
 #[derive(Clone, Debug)]
 pub struct AutoClaimed {
-    /// Where to go on; 0-0 at the end.
+    /// Where the next call starts; 0-0 at the end.
     pub next: Id,
     /// What was claimed.
     pub claimed: Vec<Id>,

@@ -7,7 +7,7 @@ use base::UnixMs;
 use engine::{Key, Keyspace};
 use value::stream::{Claim, Claims};
 
-/// Who reads.
+/// The consumer that reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     /// The group, which exists.
@@ -67,7 +67,7 @@ pub fn deliver(
     };
     match position {
         Position::New => {
-            // Behind the last id there is nothing.
+            // There is nothing after the last id.
             let entries = round.last.next().map(|start| stream.range(start, Id::MAX));
             for entry in entries.into_iter().flatten().take(count) {
                 round.advance(stream, entry.id);

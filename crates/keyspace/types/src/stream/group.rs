@@ -8,9 +8,9 @@ use value::stream::Ids;
 /// Where a group begins to deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupStart {
-    /// Behind the last id of the stream (`$`).
+    /// After the last id of the stream (`$`).
     End,
-    /// Behind this id.
+    /// After this id.
     After(Id),
 }
 

@@ -102,7 +102,8 @@ fn decide(
 /// Adds to a member's score, which is zero if it is not there, and gives the sum; `None` when the rule left it alone.
 ///
 /// # Errors
-/// [`TypeError::ScoreNotNumber`] when the sum is of opposite infinities, [`TypeError::WrongType`], [`TypeError::Fetch`].
+/// [`TypeError::ScoreNotNumber`] when the sum is of opposite infinities, [`TypeError::WrongType`],
+/// [`TypeError::Fetch`].
 pub fn increment(
     ks: &mut dyn Keyspace,
     key: &Key<'_>,

@@ -33,7 +33,7 @@ impl Copying {
         is_same_tree(&self.from, tree) && self.ranks == *ranks
     }
 
-    /// Goes on for at most a tenth of a millisecond or so. True while there is more to do.
+    /// Runs for at most a tenth of a millisecond or so. True while there is more to do.
     pub fn step(&mut self) -> bool {
         let end = self.at.saturating_add(ADDED).min(self.ranks.end);
         let entries = View::of(Stored::Big(&self.from)).forward(self.at).take(end.saturating_sub(self.at) as usize);

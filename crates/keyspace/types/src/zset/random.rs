@@ -9,9 +9,9 @@ use std::collections::HashSet;
 /// How many members are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draw {
-    /// So many different ones, or all.
+    /// This many different members, or all.
     Distinct(u64),
-    /// So many, each of all of them.
+    /// This many draws, each from all members.
     Repeated(u64),
 }
 

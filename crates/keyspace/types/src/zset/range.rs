@@ -45,7 +45,7 @@ pub struct ScoreEnd {
 pub enum LexEnd<'a> {
     /// Before all members.
     First,
-    /// Behind all members.
+    /// After all members.
     Last,
     /// At these bytes.
     At {

@@ -100,7 +100,7 @@ impl Removing {
         is_same_tree(&self.from, tree) && self.ranks == *ranks
     }
 
-    /// Goes on for at most a tenth of a millisecond or so. True while there is more to do.
+    /// Runs for at most a tenth of a millisecond or so. True while there is more to do.
     pub fn step(&mut self) -> bool {
         self.removal.step(STEP)
     }

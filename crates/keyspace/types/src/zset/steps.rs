@@ -29,7 +29,7 @@ pub struct Steps {
     operands: Sources,
     /// How many sets are looked at.
     walked: usize,
-    /// The set and the place in it to go on with.
+    /// The set and the place in it to continue from.
     at: (usize, usize),
     made: Big,
     /// Where the result is only counted: how many members were found, and how many are enough.
@@ -72,7 +72,7 @@ impl Steps {
             && self.operands.iter().zip(&*sources).all(|(one, other)| one.is_same(other))
     }
 
-    /// Goes on for at most a tenth of a millisecond or so. True while there is more to do.
+    /// Runs for at most a tenth of a millisecond or so. True while there is more to do.
     pub fn step(&mut self) -> bool {
         let Self { operation, aggregate, made, counted, .. } = self;
         let (walked, others) = self.operands.split_at(self.walked);

@@ -145,7 +145,7 @@ impl Big {
 
     /// A step of a pass: looks at up to `looks` leaves, from the one with element `from` on; of a stream, from that
     /// node number on; of a sorted set, elements by member follow those by score. Returns what it found, and where to
-    /// go on; `None` at the end.
+    /// continue; `None` at the end.
     pub fn look_for_cold(&self, from: u64, plan: &Plan<'_>, looks: usize) -> (Option<Find>, Option<u64>) {
         fn named<L: ColdLeaf>(found: Option<Found<L>>, name: impl Fn(Run<L>) -> LeafRun) -> Option<Find> {
             Some(match found? {
@@ -263,7 +263,7 @@ impl Big {
     }
 
     /// Appends the leaves from `from` on, compressed ones in their stored form, until `out` has grown by about `budget`
-    /// bytes (at least one leaf). Returns where to go on; `None` at the end. For trees that [`Self::has_cold`].
+    /// bytes (at least one leaf). Returns where to continue; `None` at the end. For trees that [`Self::has_cold`].
     pub fn write_leaves(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
         match self {
             Self::Hash(big) => big.write_leaves(from, budget, out),

@@ -96,7 +96,7 @@ impl Big {
         self.tree.content_bytes()
     }
 
-    /// See [`crate::Big::write_changes`]. Goes on by position.
+    /// See [`crate::Big::write_changes`]. Continues by position.
     pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
         let end = out.len().saturating_add(budget.max(1));
         let (mut position, mut scratch) = (from.0, Vec::new());

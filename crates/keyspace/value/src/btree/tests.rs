@@ -15,7 +15,7 @@ fn bytes(bytes: &[u8]) -> Bkey {
     Bkey::Bytes(ByteKey::new(bytes).unwrap())
 }
 
-/// A collection by itself, in whatever form it has.
+/// One collection, in whatever form it has.
 struct Kept {
     packed: Vec<u8>,
     big: Option<crate::Big>,

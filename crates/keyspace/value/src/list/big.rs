@@ -153,7 +153,7 @@ impl Big {
         self.tree.content_bytes()
     }
 
-    /// See [`crate::Big::write_changes`]: the first number is the index to go on from.
+    /// See [`crate::Big::write_changes`]: the first number is the index to continue from.
     pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
         let full = out.len().saturating_add(budget);
         let (mut index, mut scratch, mut place) = (from.0, Vec::new(), self.tree.leaves_at(from.0));

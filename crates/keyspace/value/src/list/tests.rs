@@ -130,7 +130,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 128 }))]
 
     /// Edits in whatever form are those of a vector; a clone taken before keeps what it had, read by another thread
-    /// while edits go on.
+    /// while edits continue.
     #[test]
     fn lists_are_vectors(steps in prop::collection::vec(step(), 0..60)) {
         let limits = Limits::default();

@@ -32,7 +32,7 @@ pub trait HashedTree {
 }
 
 /// Appends the order, and leaves from `from` on (the number of elements done), until `out` has grown by about `budget`
-/// bytes. Returns where to go on; `None` at the end.
+/// bytes. Returns where to continue; `None` at the end.
 pub fn write<L: SavedLeaf>(
     tree: &Tree<L>,
     hasher: &KeyHasher,

@@ -1,4 +1,4 @@
-//! Nodes of a stream that are stored compressed: see [`crate::cold`]. The last node is none of them: it is added to.
+//! Nodes of a stream that are stored compressed: see [`crate::cold`]. The last node, which grows, is never compressed.
 
 use super::Big;
 use super::node::Node;

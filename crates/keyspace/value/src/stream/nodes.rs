@@ -111,7 +111,7 @@ impl Nodes {
     }
 
     /// Looks at up to `looks` full nodes, from number `from` on, until it finds one to store in another form, or one
-    /// that is thawed and unused. Returns it, and where to go on; `None` at the end.
+    /// that is thawed and unused. Returns it, and where to continue; `None` at the end.
     pub(super) fn look_for_cold(&self, from: u64, plan: &Plan<'_>, looks: usize) -> (Option<&Arc<Node>>, Option<u64>) {
         let end = from.saturating_add(looks as u64).min(self.full.len());
         for (node, number) in self.full.skipping(from.min(end)).zip(from..end) {
@@ -158,7 +158,7 @@ impl Nodes {
         self.full.edit(&first, |node| Arc::get_mut(node).map(Node::shed));
     }
 
-    /// Removes an entry; false when there is none of this id.
+    /// Removes an entry; false when no entry has this id.
     pub(super) fn remove(&mut self, id: Id) -> bool {
         if let Some(tail) = self.tail.as_mut().filter(|tail| *tail.first_ever() <= id) {
             let removed = edit(tail, &mut self.bytes, |tail| tail.remove(id));
@@ -208,8 +208,8 @@ impl Nodes {
         self.nodes_from(start).flat_map(|node| node.entries()).skip_while(move |entry| entry.id < start)
     }
 
-    /// Counts the entries from `start` to `end` in this many nodes, and returns the id to go on from; `None` when there
-    /// are no more.
+    /// Counts the entries from `start` to `end` in this many nodes, and returns the id to continue from; `None` when
+    /// there are no more.
     pub(super) fn count(&self, start: Id, end: Id, nodes_max: usize) -> (u64, Option<Id>) {
         let mut nodes = self.nodes_from(start).take_while(|node| *node.first_ever() <= end);
         let counted = nodes.by_ref().take(nodes_max).map(|node| node.count(start, end)).sum();

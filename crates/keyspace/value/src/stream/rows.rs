@@ -191,7 +191,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::time::Duration;
 
-    /// Tells on which thread it is freed.
+    /// Reports the thread on which it is freed.
     #[derive(Clone)]
     struct Told(u64, #[expect(dead_code, reason = "dropped")] Arc<Teller>);
 

@@ -108,7 +108,7 @@ impl<L: ColdLeaf> Run<L> {
 
 impl<L: ColdLeaf> Tree<L> {
     /// Looks at up to `looks` leaves from the one with element `from` on, until it finds one to store in another form.
-    /// Returns also where to go on; `None` at the end.
+    /// Returns also where to continue; `None` at the end.
     pub fn look_for_cold(&self, from: u64, plan: &Plan<'_>, mut looks: usize) -> (Option<Found<L>>, Option<u64>) {
         let mut place = self.leaves_at(from);
         while let Some(here) = place {

@@ -102,7 +102,7 @@ impl<L: Leaf, F: Fn(&L::Bound) -> bool> CountingSeek<L> for ByBound<F> {
 pub(super) struct ByRank {
     rest: u64,
     before: u64,
-    /// Elements below the node where the way goes on.
+    /// Elements below the node where the path continues.
     below: u64,
 }
 

@@ -190,7 +190,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     /// Any sequence of edits gives the model's result. A clone taken in between keeps its contents, as a reader on
-    /// another thread sees while the edits go on.
+    /// another thread sees while the edits continue.
     #[test]
     fn agrees_with_a_vector(ops in ops()) {
         let (mut tree, mut model) = (Tree::new(), Vec::new());

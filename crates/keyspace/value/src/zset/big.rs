@@ -118,7 +118,7 @@ impl Big {
         self.by_score.content_bytes()
     }
 
-    /// See [`crate::Big::write_changes`]. Goes on by rank.
+    /// See [`crate::Big::write_changes`]. Continues by rank.
     pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
         let end = out.len().saturating_add(budget.max(1));
         let (mut rank, mut scratch) = (from.0, Vec::new());
@@ -191,7 +191,8 @@ impl Big {
         self.by_score.leaves_at(rank)
     }
 
-    /// Returns entries whose member has at least this hash, at least `count` if available, and the hash to go on from.
+    /// Returns at least `count` entries, if available, whose member has at least this hash, and the hash to continue
+    /// from.
     pub(super) fn scan<'a>(&'a self, from: u64, count: u64, mut each: impl FnMut(Entry<'a>)) -> Option<u64> {
         let mut left = count;
         let mut place = self.by_member.locate(|bound| *bound <= from);

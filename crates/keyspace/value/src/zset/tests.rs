@@ -195,7 +195,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     /// Both forms give what the model gives after each change; a version kept meanwhile stays as it was, read from
-    /// another thread while the changes go on; what is saved builds the same set again, and validates while it is
+    /// another thread while the changes continue; what is saved builds the same set again, and validates while it is
     /// packed.
     #[test]
     fn agrees_with_a_map(ops in ops(), entries in prop_oneof![Just(0i64), Just(8), Just(128), Just(100_000)]) {

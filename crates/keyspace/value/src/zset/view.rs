@@ -104,7 +104,7 @@ impl<'a> View<'a> {
     }
 
     /// A step of ZSCAN: hands out entries from `cursor` on, at least `count` of them if available, and returns the
-    /// cursor to go on from; 0 at the end. A packed set comes whole. An entry that stays in the set is handed out at
+    /// cursor to continue from; 0 at the end. A packed set comes whole. An entry that stays in the set is handed out at
     /// least once between the cursors 0.
     pub fn scan(&self, cursor: u64, count: u64, mut each: impl FnMut(Entry<'a>)) -> u64 {
         match self {

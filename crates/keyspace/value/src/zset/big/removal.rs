@@ -11,7 +11,7 @@ pub struct Removal {
     /// What is gone through: the entries that go or, where `is_rebuilt`, those that stay.
     entries: Tree<Run>,
     is_rebuilt: bool,
-    /// The rank in there to go on from.
+    /// The rank in there to continue from.
     at: u64,
 }
 

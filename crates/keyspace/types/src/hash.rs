@@ -104,7 +104,7 @@ pub fn read<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Hash<'k>, Typ
     collection::read(ks, key, Type::Hash).map(|stored| Hash::of(stored, now))
 }
 
-/// [`read`] by a command that goes on to change the hash.
+/// [`read`] by a command that then changes the hash.
 #[inline]
 fn read_to_edit<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Hash<'k>, TypeError> {
     let now = ks.now();
@@ -217,7 +217,7 @@ fn set(ks: &mut dyn Keyspace, key: &Key<'_>, cell: Cell<'_>) {
 
 /// After a change that removed fields: notifies that the key is gone, if the last of them is.
 fn notify_if_gone(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<(), TypeError> {
-    if ks.peek(key)?.is_none() {
+    if ks.peek_head(key)?.is_none() {
         ks.notify(NotifyClass::GENERIC, "del", key);
     }
     Ok(())

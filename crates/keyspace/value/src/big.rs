@@ -30,7 +30,7 @@ pub enum Big {
     Btree(btree::Big),
 }
 
-/// Where [`Big::write_changes`] goes on; the default is the beginning. Each type gives the numbers its own meaning.
+/// Where [`Big::write_changes`] continues; the default is the beginning. Each type gives the numbers its own meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress(pub u64, pub u64);
 
@@ -122,7 +122,7 @@ impl Big {
     }
 
     /// Appends to `out` the changes that build this collection from nothing, from `from` on, until `out` has grown by
-    /// about `budget` bytes (at least one change). Returns where to go on; `None` at the end.
+    /// about `budget` bytes (at least one change). Returns where to continue; `None` at the end.
     ///
     /// This is how a tree is saved: the changes go through [`crate::apply`] again.
     pub fn write_changes(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {

@@ -113,7 +113,7 @@ fn read<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>, kind: Type) -> Result<Optio
     ks.read(key)?.map(|entry| Found::of(&entry, kind)).transpose()
 }
 
-/// [`read`] by an operation that goes on to change the collection.
+/// [`read`] by an operation that then changes the collection.
 fn read_to_edit<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>, kind: Type) -> Result<Option<Found<'k>>, TypeError> {
     ks.read_to_edit(key)?.map(|entry| Found::of(&entry, kind)).transpose()
 }
@@ -123,7 +123,7 @@ fn read_to_edit<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>, kind: Type) -> Resu
 /// # Errors
 /// [`TypeError::Fetch`] alone.
 pub fn create(ks: &mut dyn Keyspace, key: &Key<'_>, kind: Type, new: &New) -> Result<bool, TypeError> {
-    let is_new = ks.peek(key)?.is_none();
+    let is_new = ks.peek_head(key)?.is_none();
     if is_new {
         put(ks, key, kind, new);
     }
@@ -169,7 +169,7 @@ fn remove(
         collection::edit(ks, key, kind, changes);
     }
     ks.notify(event.0, event.1, key);
-    if is_all && matches!(ks.peek(key), Ok(None)) {
+    if is_all && matches!(ks.peek_head(key), Ok(None)) {
         ks.notify(NotifyClass::GENERIC, "del", key);
     }
     if is_all && removal == Removal::Drop { Taken::Dropped } else { Taken::Deleted }

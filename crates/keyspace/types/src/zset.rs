@@ -1,7 +1,7 @@
 //! Sorted sets: members by score and then by bytes. Geo stores its places in them.
 //!
-//! A range of any kind becomes a range of ranks first ([`Range::ranks`]). A counted tree knows both ends of it without
-//! walking; reading, counting and removing go on from there.
+//! A range of any kind becomes a range of ranks first ([`Range::ranks`]). A counted tree finds both ends of it without
+//! walking; reading, counting and removing start there.
 
 mod add;
 mod combine;
@@ -52,7 +52,7 @@ pub fn read_encoded<'k>(ks: &'k mut dyn Keyspace, key: &Key<'_>) -> Result<Optio
     Ok(collection::read(ks, key, Type::Zset)?.map(|(encoding, stored)| (encoding, View::of(stored))))
 }
 
-/// [`read`] by a command that goes on to change the set.
+/// [`read`] by a command that then changes the set.
 ///
 /// # Errors
 /// As there.
@@ -107,7 +107,7 @@ pub fn store_made(
 /// # Errors
 /// [`TypeError::Fetch`] alone.
 pub fn is_there(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<bool, TypeError> {
-    Ok(ks.peek(key)?.is_some())
+    Ok(ks.peek_head(key)?.is_some())
 }
 
 /// Applies changes and notifies of them, and of the key's end if they empty it.

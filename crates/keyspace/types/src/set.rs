@@ -138,7 +138,7 @@ fn peek_len(ks: &mut dyn Keyspace, key: &Key<'_>) -> Result<u64, TypeError> {
 fn notify_removal(ks: &mut dyn Keyspace, event: &'static str, key: &Key<'_>, left: u64) {
     ks.notify(NotifyClass::SET, event, key);
     // A set with attributes stays.
-    if left == 0 && matches!(ks.peek(key), Ok(None)) {
+    if left == 0 && matches!(ks.peek_head(key), Ok(None)) {
         ks.notify(NotifyClass::GENERIC, "del", key);
     }
 }
