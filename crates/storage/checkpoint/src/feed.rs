@@ -15,7 +15,7 @@ use crate::chunk::{Chunk, Tree};
 use crate::format::BLOCK_LEN;
 use base::KeyspaceId;
 use cmdlog::record::StoreHead;
-use engine::{Backlog, Entry, EntrySink, SharedBig, SharedBytes, Value};
+use engine::{Backlog, Encoding, Entry, EntrySink, SharedBig, SharedBytes, Value};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -225,7 +225,7 @@ impl FeedSink {
 fn put_head(out: &mut Vec<u8>, space: KeyspaceId, entry: &Entry<'_>) {
     let Entry { key, kind, encoding, value, expire_at, fields, .. } = *entry;
     let mut buffer = Vec::new();
-    let fields = fields.tagged(&mut buffer);
+    let fields = fields.saved(&mut buffer);
     StoreHead { kind, encoding, expire_at, fields, value_len: value.len() }.put(out, space, key);
 }
 
@@ -234,6 +234,10 @@ impl EntrySink for FeedSink {
         if self.shared.aborted.load(Ordering::Relaxed) {
             return;
         }
+        // Of a value that lies on a tier, the address is saved.
+        let on_tier =
+            entry.fields.tier().map(|_| Entry { encoding: Encoding::PLAIN, value: Value::Bytes(&[]), ..*entry });
+        let entry = on_tier.as_ref().unwrap_or(entry);
         match entry.value {
             Value::Shared(value) if value.len() > SHARE_LEN_MIN => return self.save_shared(space, entry, value),
             Value::Big(big) => return self.save_tree(space, entry, big),

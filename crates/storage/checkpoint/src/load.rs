@@ -127,7 +127,7 @@ pub struct SnapshotBlock<'a> {
     pub entries: u32,
     /// The entries, each encoded as [`Effect::Set`], [`Effect::Store`] or [`Effect::StoreWith`]. Or a part of a tree:
     /// an [`Effect::Edit`] or [`Effect::Leaves`]; its last part may end with an [`Effect::Expire`] and an
-    /// [`Effect::Meta`]. See [`cmdlog::effects`].
+    /// [`Effect::Meta`]. Or an [`Effect::Library`] or [`Effect::Position`]. See [`cmdlog::effects`].
     pub payload: &'a [u8],
 }
 
@@ -445,7 +445,7 @@ impl Load<'_> {
                 Effect::Set { value, .. } | Effect::Store { value, .. } | Effect::StoreWith { value, .. } => {
                     value.len()
                 }
-                Effect::Edit { .. } | Effect::Leaves { .. } => 0,
+                Effect::Edit { .. } | Effect::Leaves { .. } | Effect::Library { .. } | Effect::Position { .. } => 0,
                 Effect::Expire { .. } | Effect::Meta { .. } if seen == 1 && frame.entries == 1 => {
                     (self.store)(&effect);
                     continue;

@@ -15,7 +15,9 @@ use crate::names::Name;
 use crate::{CheckpointError, SetId};
 use base::{HistoryId, KeyspaceId, Lsn, Rng, UnixMs, varint};
 use codec::{CodecError, Dictionary, DictionaryNumber, FileHash};
+use std::ffi::OsStr;
 use std::num::NonZeroU32;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use value::wire;
 
@@ -30,8 +32,11 @@ pub(crate) const MANIFEST: Kind = Kind {
 /// The number of the part that names the keyspaces with rows on disk.
 const DISK_PART: u64 = 1;
 
+/// The number of the part that names the tier.
+const TIER_PART: u64 = 2;
+
 /// Parts that later versions may append, by number. This version refuses them: none may be ignored.
-const RESERVED: [(u64, &str); 3] = [(2, "segments of a tier"), (3, "a function library"), (4, "cluster slots")];
+const RESERVED: [(u64, &str); 2] = [(3, "a function library"), (4, "cluster slots")];
 
 /// Keyspaces on disk, at most.
 const DISK_SPACES_MAX: usize = 1 << 16;
@@ -55,6 +60,22 @@ impl HashKey {
 impl std::fmt::Debug for HashKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("HashKey(secret)")
+    }
+}
+
+/// The tier that values of this directory may lie on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TierInfo {
+    /// Which tier it is.
+    pub id: [u8; 16],
+    /// Its directory at the last start, as bytes of a path.
+    pub dir: Vec<u8>,
+}
+
+impl TierInfo {
+    /// Its directory at the last start.
+    pub fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(&self.dir))
     }
 }
 
@@ -147,13 +168,25 @@ pub struct Manifest {
     /// The keyspaces whose rows are in [`Name::Rows`], ascending. No set has entries of them, and replay of the log
     /// begins for them at the position that the rows have.
     pub disk_spaces: Vec<KeyspaceId>,
+    /// The tier: entries of sets may have addresses on it. Programs that know none refuse such a manifest.
+    pub tier: Option<TierInfo>,
 }
 
 impl Manifest {
     /// The manifest of an empty directory.
     pub fn new(history: HistoryId, log: LogState) -> Self {
         let (parents, sets, dictionaries) = (Vec::new(), Vec::new(), Vec::new());
-        Self { history, parents, log, sets, dictionaries, last_dictionary: 0, hash_key: None, disk_spaces: Vec::new() }
+        Self {
+            history,
+            parents,
+            log,
+            sets,
+            dictionaries,
+            last_dictionary: 0,
+            hash_key: None,
+            disk_spaces: Vec::new(),
+            tier: None,
+        }
     }
 
     /// The checkpoint a restart loads.
@@ -277,12 +310,16 @@ impl Manifest {
         self.dictionaries.iter().for_each(|info| put_dictionary(out, info));
         out.push(u8::from(self.hash_key.is_some()));
         out.extend(self.hash_key.into_iter().flat_map(|key| key.0));
-        varint::put(out, u64::from(!self.disk_spaces.is_empty()));
+        varint::put(out, u64::from(!self.disk_spaces.is_empty()) + u64::from(self.tier.is_some()));
         if !self.disk_spaces.is_empty() {
             let mut part = Vec::new();
             envelope::put_spaces(&mut part, &self.disk_spaces);
             varint::put(out, DISK_PART);
             wire::put_string(out, &part);
+        }
+        if let Some(tier) = &self.tier {
+            varint::put(out, TIER_PART);
+            wire::put_string(out, &[&tier.id[..], &tier.dir].concat());
         }
         envelope::seal(&MANIFEST, &body)
     }
@@ -366,12 +403,20 @@ fn take_manifest(version: u32, mut rest: &[u8]) -> Option<(Manifest, Option<&'st
         && dictionaries.last().is_none_or(|last| last.number.0.get() <= last_dictionary);
     let disk_part = parts.iter().find(|part| part.0 == DISK_PART);
     let disk_spaces = disk_part.map_or(Some(Vec::new()), |(_, part)| take_disk_spaces(part))?;
-    let manifest = Manifest { history, parents, log, sets, dictionaries, last_dictionary, hash_key, disk_spaces };
+    let tier_part = parts.iter().find(|part| part.0 == TIER_PART);
+    let tier = tier_part.map_or(Some(None), |(_, part)| take_tier(part).map(Some))?;
+    let manifest = Manifest { history, parents, log, sets, dictionaries, last_dictionary, hash_key, disk_spaces, tier };
     let name =
         |number: u64| RESERVED.iter().find(|part| part.0 == number).map_or("a part of a later version", |part| part.1);
-    let unusable = parts.iter().find(|part| part.0 != DISK_PART);
+    let unusable = parts.iter().find(|part| ![DISK_PART, TIER_PART].contains(&part.0));
     let reserved = unusable.map(|(number, _)| name(*number)).or(is_encrypted.then_some("an encrypted snapshot file"));
     (rest.is_empty() && ascending).then_some((manifest, reserved))
+}
+
+/// The id and the directory of a tier.
+fn take_tier(part: &[u8]) -> Option<TierInfo> {
+    let (id, dir) = part.split_first_chunk()?;
+    Some(TierInfo { id: *id, dir: dir.to_vec() })
 }
 
 /// The keyspaces with rows on disk: some, ascending.
@@ -611,6 +656,24 @@ mod tests {
             let bytes = envelope::seal(&MANIFEST, &[before, part].concat());
             assert!(matches!(Manifest::decode(path, &bytes), Err(CheckpointError::Damaged { .. })), "{part:?}");
         }
+    }
+
+    /// The tier is named by its id and its directory, after the keyspaces on disk; a part that is too short is refused.
+    #[test]
+    fn a_tier() {
+        let log = LogState { on: true, since: Lsn(0), since_ms: 0 };
+        let tier = Some(TierInfo { id: *b"0123456789abcdef", dir: b"/tier".to_vec() });
+        let disk_spaces = vec![KeyspaceId(0)];
+        let manifest = Manifest { tier, disk_spaces, ..Manifest::new(HistoryId([1; 20]), log) };
+        let (path, bytes) = (Path::new("MANIFEST"), manifest.encode());
+        let decoded = Manifest::decode(path, &bytes).expect("it was just written");
+        assert_eq!(decoded, manifest);
+        assert_eq!(decoded.tier.expect("there is one").path(), Path::new("/tier"));
+        let body = &bytes[envelope::PREFIX_LEN..bytes.len() - envelope::SUFFIX_LEN];
+        let before = body.strip_suffix(b"\x02\x01\x02\x01\0\x02\x150123456789abcdef/tier").expect("two parts");
+        let short = [before, b"\x01\x02\x0f0123456789abcde"].concat();
+        let decoded = Manifest::decode(path, &envelope::seal(&MANIFEST, &short));
+        assert!(matches!(decoded, Err(CheckpointError::Damaged { .. })), "{decoded:?}");
     }
 
     /// A dictionary stays named exactly while a set is kept whose cut was made during its use. Its number is never

@@ -74,7 +74,8 @@ fn save(feed: &Feed, contents: &Contents, shards: usize) {
 
 fn head(cut: u64) -> SetHead {
     let spaces = (0..4).map(KeyspaceId).collect();
-    SetHead { cut: Lsn(cut), history: HISTORY, created_ms: 1_000, log_from: None, spaces }
+    let (libraries, position) = Default::default();
+    SetHead { cut: Lsn(cut), history: HISTORY, created_ms: 1_000, log_from: None, spaces, libraries, position }
 }
 
 /// Writes a set without committing it.

@@ -19,6 +19,7 @@ use crate::names::Name;
 use crate::{CheckpointError, FileInfo, SetId, SetInfo};
 use base::checksum::Crc32c;
 use base::{HistoryId, KeyspaceId, Lsn, UnixMs};
+use engine::Libraries;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -66,6 +67,10 @@ pub struct SetHead {
     pub log_from: Option<Lsn>,
     /// The keyspace of each SELECT number.
     pub spaces: Vec<KeyspaceId>,
+    /// The libraries of functions.
+    pub libraries: Arc<Libraries>,
+    /// Where a replica is in the stream of its primary, as text; empty without that.
+    pub position: Vec<u8>,
 }
 
 /// Writes one snapshot file.
@@ -107,6 +112,26 @@ impl SnapshotWriter {
         self.footer.entries += u64::from(entries);
         self.footer.payload_bytes += len;
         Ok(())
+    }
+
+    /// Writes a block with a replica's position, which precedes libraries and entries in the first file.
+    ///
+    /// # Errors
+    /// As [`SnapshotWriter::write_block`].
+    pub fn write_position(&mut self, text: &[u8]) -> Result<(), CheckpointError> {
+        let mut bytes = Vec::new();
+        cmdlog::record::put_position(&mut bytes, text);
+        self.write_block(&bytes, &[], 1)
+    }
+
+    /// Writes a block with a library of functions. Libraries precede the entries of the first file.
+    ///
+    /// # Errors
+    /// As [`SnapshotWriter::write_block`].
+    pub fn write_library(&mut self, name: &[u8], code: &[u8]) -> Result<(), CheckpointError> {
+        let mut bytes = Vec::new();
+        cmdlog::record::put_library(&mut bytes, name, code);
+        self.write_block(&bytes, &[], 1)
     }
 
     /// Writes the footer and syncs the file. Its name is not synced yet.
@@ -193,11 +218,15 @@ impl Writer {
                 spaces: head.spaces.clone(),
             };
             let (feed, sync_every) = (self.feed.clone(), self.options.sync_every_bytes);
+            let (libraries, position) = match number {
+                0 => (Arc::clone(&head.libraries), head.position.clone()),
+                _ => Default::default(),
+            };
             let run = move || {
                 // Without permission the thread keeps its priority.
                 let _ = rustix::process::setpriority_process(None, NICENESS);
                 let mut ending = EndOfThread { feed: &feed, is_done: false };
-                let result = write_file(file, &header, sync_every, &feed);
+                let result = write_file(file, &header, (&position, &libraries), sync_every, &feed);
                 ending.is_done = result.is_ok();
                 result
             };
@@ -275,8 +304,20 @@ impl Drop for EndOfThread<'_> {
     }
 }
 
-fn write_file(file: OutFile, header: &Header, sync_every: u64, feed: &Feed) -> Result<FileInfo, CheckpointError> {
+fn write_file(
+    file: OutFile,
+    header: &Header,
+    (position, libraries): (&[u8], &Libraries),
+    sync_every: u64,
+    feed: &Feed,
+) -> Result<FileInfo, CheckpointError> {
     let mut writer = SnapshotWriter::begin(file, header, sync_every)?;
+    if !position.is_empty() {
+        writer.write_position(position)?;
+    }
+    for (name, code) in libraries.iter() {
+        writer.write_library(name, code)?;
+    }
     while let Some(chunk) = feed.take() {
         let result = match &chunk {
             Chunk::Entries { bytes, tail, entries, .. } => {

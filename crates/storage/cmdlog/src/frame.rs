@@ -84,7 +84,7 @@ pub(crate) fn begin(frame: &mut [u8], kind: Kind, payload: usize) -> usize {
     CHECKSUM_BYTES.saturating_add(1).saturating_add(varint::write(length_at, payload as u64))
 }
 
-/// The length of the frame that begins with these bytes; `None` if they are too few to tell.
+/// The length of the frame that begins with these bytes; `None` if they are too few.
 pub(crate) fn bytes_by_head(head: &[u8]) -> Option<u64> {
     let mut rest = head.get(CHECKSUM_BYTES.saturating_add(1)..)?;
     let length = varint::take(&mut rest)?;

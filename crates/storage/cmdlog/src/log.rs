@@ -134,7 +134,7 @@ impl Log {
 
     // ---- By workers.
 
-    /// Whether the worker may go on with a change. Call it before taking any lock. `Go` covers one record. A few
+    /// Whether the worker may make a change. Call it before taking any lock. `Go` covers one record. A few
     /// relaxed loads.
     #[inline]
     pub fn admit(&self, worker: usize) -> Admission {
@@ -274,7 +274,7 @@ impl Log {
     /// Makes everything appended before the call durable, in any mode, and returns the position reached. Blocks.
     ///
     /// # Errors
-    /// The log has failed. It keeps retrying by itself.
+    /// The log has failed. It keeps retrying.
     pub fn sync(&self) -> Result<Lsn, LogFailure> {
         let target = self.core.shared.end();
         self.core.shared.wanted.fetch_max(target, SeqCst);

@@ -132,7 +132,7 @@ impl LogWake for () {
 pub enum Admission {
     /// Yes, with one record.
     Go,
-    /// The log has fallen behind; it wakes the worker once.
+    /// The log lags; it wakes the worker once.
     Wait,
     /// The log has failed: [`Log::health`](crate::Log::health) has the reason.
     Refused,

@@ -36,8 +36,10 @@ mod operation {
     pub const LEAVES: u8 = 12;
     pub const META: u8 = 13;
     pub const STORE_WITH: u8 = 14;
+    pub const LIBRARY: u8 = 15;
     /// Numbers with a meaning that no version writes yet.
-    pub const RESERVED: [(u8, &str); 3] = [(15, "function library"), (16, "prefix flush"), (17, "slot state")];
+    pub const RESERVED: [(u8, &str); 2] = [(16, "prefix flush"), (17, "slot state")];
+    pub const POSITION: u8 = 18;
 
     /// SET, STORE, STORE_WITH: an expiration follows.
     pub const WITH_EXPIRATION: u8 = 0x80;
@@ -161,9 +163,27 @@ impl RecordBuilder {
                 put_space(out, operation::SWAP, a);
                 varint::put(out, u64::from(b.0));
             }
+            Effect::Library { name, code } => put_library(out, name, code),
+            Effect::Position { text } => put_position(out, text),
         }
     }
 }
+
+/// An [`Effect::Library`].
+pub fn put_library(out: &mut Vec<u8>, name: &[u8], code: &[u8]) {
+    put_space(out, operation::LIBRARY, NO_SPACE);
+    put_string(out, name);
+    put_string(out, code);
+}
+
+/// An [`Effect::Position`].
+pub fn put_position(out: &mut Vec<u8>, text: &[u8]) {
+    put_space(out, operation::POSITION, NO_SPACE);
+    put_string(out, text);
+}
+
+/// What an effect that concerns no keyspace has as its keyspace id.
+const NO_SPACE: KeyspaceId = KeyspaceId(0);
 
 /// Everything of an [`Effect::Set`] before the value's bytes: for writers that do not copy large values.
 pub fn put_set_head(
@@ -363,7 +383,7 @@ fn take_effect<'a>(rest: &mut &'a [u8], hasher: &KeyHasher, offset: usize) -> Re
     if let Some((_, what)) = operation::RESERVED.into_iter().find(|(number, _)| *number == operation) {
         return Err(DecodeError::Reserved { what, offset });
     }
-    if first & !flags != operation || !(operation::SET..=operation::STORE_WITH).contains(&operation) {
+    if first & !flags != operation || !(operation::SET..=operation::POSITION).contains(&operation) {
         return Err(DecodeError::UnknownOperation { operation: first, offset });
     }
     take_fields(rest, hasher, first, operation).ok_or(DecodeError::Malformed { offset })
@@ -374,6 +394,14 @@ fn take_fields<'a>(rest: &mut &'a [u8], hasher: &KeyHasher, first: u8, operation
     match operation {
         operation::CLEAR => return Some(Effect::Clear { space }),
         operation::SWAP => return Some(Effect::Swap { a: space, b: take_space(rest)? }),
+        operation::LIBRARY => {
+            let (name, code) = (take_string(rest)?, take_string(rest)?);
+            return (space == NO_SPACE && !name.is_empty()).then_some(Effect::Library { name, code });
+        }
+        operation::POSITION => {
+            let text = take_string(rest)?;
+            return (space == NO_SPACE).then_some(Effect::Position { text });
+        }
         _ => {}
     }
     let key = Key::new(hasher, space, take_string(rest)?);
@@ -543,6 +571,10 @@ mod tests {
             store_with(zset, big, b"\x11\x05\0v", Some(1)),
             Effect::Meta { key, fields },
             Effect::Meta { key, fields: TaggedFields::NONE },
+            Effect::Library { name: b"lib", code: b"#!lua" },
+            Effect::Library { name: b"lib", code: b"" },
+            Effect::Position { text: b"id 7 0" },
+            Effect::Position { text: b"" },
         ] {
             record.push(&effect);
         }
@@ -580,6 +612,10 @@ mod tests {
             b"\xae\x02\x01k\x03\x07\x02\x09\x01\x04\x07\0\0\0\x63\x01x\x04\x11\x05\0v",
             b"\x0d\x02\x01k\x09\x01\x04\x07\0\0\0\x63\x01x",
             b"\x0d\x02\x01k\x00",
+            b"\x0f\x00\x03lib\x05#!lua",
+            b"\x0f\x00\x03lib\x00",
+            b"\x12\x00\x06id 7 0",
+            b"\x12\x00\x00",
         ]
         .concat();
         assert_eq!(record.bytes(), expected);
@@ -683,11 +719,18 @@ mod tests {
     /// Reserved numbers are refused by name, and nothing is skipped.
     #[test]
     fn reserved_effects_are_refused_by_name() {
-        for (payload, what) in
-            [(&b"\x0f\0"[..], "function library"), (b"\x10\0\x01p", "prefix flush"), (b"\x11\0", "slot state")]
-        {
+        for (payload, what) in [(&b"\x10\0\x01p"[..], "prefix flush"), (b"\x11\0", "slot state")] {
             assert_eq!(reencode(payload), Err(DecodeError::Reserved { what, offset: 0 }), "{payload:?}");
         }
+    }
+
+    /// A library has a name and no keyspace.
+    #[test]
+    fn libraries_are_named_and_in_no_keyspace() {
+        for payload in [&b"\x0f\0\0\x01x"[..], b"\x0f\x01\x01n\x01x", b"\x0f\0\x01n\x02x", b"\x0f\0\x01n"] {
+            assert_eq!(reencode(payload), Err(DecodeError::Malformed { offset: 0 }), "{payload:?}");
+        }
+        assert_eq!(reencode(&[0x8f, 0]), Err(DecodeError::UnknownOperation { operation: 0x8f, offset: 0 }));
     }
 
     /// Malformed or non-canonical optional fields are rejected.
@@ -701,7 +744,7 @@ mod tests {
 
     #[test]
     fn unknown_operations_are_refused_by_name() {
-        assert_eq!(reencode(&[0x12, 0]), Err(DecodeError::UnknownOperation { operation: 18, offset: 0 }));
+        assert_eq!(reencode(&[0x13, 0]), Err(DecodeError::UnknownOperation { operation: 19, offset: 0 }));
         assert_eq!(
             reencode(&[0x03, 0, 0, 0x83, 0, 0]),
             Err(DecodeError::UnknownOperation { operation: 0x83, offset: 3 })

@@ -14,7 +14,7 @@ use crate::recovery::{self, FrameBody, SegmentHeader, body_of};
 use crate::segment::{self, HEADER_BYTES, Header, HeaderError, Parent};
 use crate::start::copy;
 
-/// One segment, frame by frame, without the others. Only [`recover`](crate::recover) can tell which of its frames
+/// One segment, frame by frame, without the others. Only [`recover`](crate::recover) knows which of its frames
 /// count. Holds a window of 1 MiB, or the longest frame.
 pub struct SegmentReader {
     file: SegmentFile,

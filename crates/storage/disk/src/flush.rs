@@ -171,10 +171,9 @@ impl Disk {
     /// Deletes all rows of a keyspace.
     fn clear(&self, space: KeyspaceId) -> Result<(), DiskError> {
         let Some(rows) = self.space(space) else { return Ok(()) };
-        let (mut batch, last) = (WriteBatch::new(), [u8::MAX; KEY_BYTES_MAX]);
+        let mut batch = WriteBatch::new();
         for space in [rows.short, rows.long] {
-            batch.delete_range_in(space, &[]..&last);
-            batch.delete_in(space, &last);
+            batch.delete_range_in(space, ..);
         }
         self.db.write(&batch)?;
         self.counted.lock().insert(space, Counted::none(self.shards.count));

@@ -1,7 +1,7 @@
 //! The rows of one keyspace in one shard, read from the tree.
 //!
 //! A position of a scan is 30 bits of its next key's first bytes, and the number of a place in a table that has the
-//! whole key. When the place was given to another scan meanwhile, the scan goes on at the first key that begins with
+//! whole key. When the place was given to another scan meanwhile, the scan continues at the first key that begins with
 //! those bits: it may repeat rows and leaves none out.
 
 use crate::{DiskError, RowSpaces, ShardOf, long_keys};
@@ -79,7 +79,7 @@ impl Places {
     }
 }
 
-/// The first 30 bits of a key, zeros behind its end. A key with fewer comes before all with more.
+/// The first 30 bits of a key, padded with zeros. A key with fewer comes before all with more.
 fn first_bits(key: &[u8]) -> u64 {
     let bytes = [0, 1, 2, 3].map(|at| key.get(at).copied().unwrap_or(0));
     u64::from(u32::from_be_bytes(bytes) >> 2)

@@ -41,8 +41,8 @@ impl Durability {
     /// Takes a checkpoint. Blocks for as long as it takes; on the keeper's thread.
     ///
     /// # Errors
-    /// What failed. A restart then loads what it would have loaded before, and the log is as it was, unless it was being
-    /// switched off: then it stays off.
+    /// What failed. A restart then loads what it would have loaded before, and the log is as it was, unless it was
+    /// being switched off: then it stays off.
     pub(crate) fn checkpoint(&self, cause: Cause) -> Result<(), DurabilityError> {
         let mut place = self.manifest.lock();
         // Before recovery there is none, and nothing to save.
@@ -52,6 +52,7 @@ impl Durability {
             self.make_room(&policy, manifest)?;
         }
         let set = manifest.next_set();
+        self.begin_set_on_tier(set);
         let feed = Feed::new(FeedOptions { limit_bytes: policy.feed_bytes }, self.parts.store.backlog().clone());
         let result = self.write_and_name(cause, &policy, manifest, set, &feed);
         self.parts.store.backlog().set_limit(u64::MAX);
@@ -85,7 +86,8 @@ impl Durability {
         let mut writer = Writer::create(&self.dir, set, options, feed)?;
         let switch = if cause == Cause::LogSwitch { self.prepare_switch(policy)? } else { Switch::Stay };
         let history = manifest.current().history;
-        // Before the cut: what comes between is in the set, but counts as unsaved. The other way round it would be lost.
+        // Before the cut: what comes between is in the set, but counts as unsaved. The other way round it would be
+        // lost.
         let changes = (self.parts.changes)().saturating_add(self.state.lock().changes_found);
         let done = self.cut_and_write(&mut writer, feed, &switch, history).and_then(|flushes| {
             let info = writer.finish()?;
@@ -97,8 +99,8 @@ impl Durability {
         match (&done, switch) {
             (Ok(()), Switch::On(sink)) => sink.counts.store(true, Ordering::Release),
             (Err(_), Switch::On(sink)) => self.take_back(&sink),
-            // Off at its cut, whatever became of the checkpoint: its segments are whole up to there.
-            // A failure has been told by the log itself.
+            // Off at its cut, whether or not the checkpoint succeeds: its segments are complete up to there. The log
+            // itself has reported a failure.
             (_, Switch::Off(sink)) => {
                 let _ = sink.log.close();
                 // Its end has taken positions of its own.
@@ -180,6 +182,8 @@ impl Durability {
                 created_ms: cut.at_ms,
                 log_from: state.log.is_some().then_some(cut.lsn),
                 spaces: cut.spaces.clone(),
+                libraries: cut.libraries.clone(),
+                position: cut.position.clone(),
             }
         };
         let walked = writer.begin(head).map_err(DurabilityError::from).and_then(|()| self.wait_for_walk(feed));
@@ -191,7 +195,7 @@ impl Durability {
                 true
             }))?;
         }
-        // After an abort, the writer tells the error that led to it.
+        // After an abort, the writer returns the error that led to it.
         walked.map(|()| flushes)
     }
 
@@ -260,6 +264,7 @@ impl Durability {
         if let Some(sink) = &log {
             sink.log.sync()?;
         }
+        self.sync_tier()?;
         self.decide()?;
         let mut next = manifest.current().clone();
         next.sets.extend(manifest.current().beginning());
@@ -286,7 +291,7 @@ impl Durability {
         Ok(())
     }
 
-    /// Takes a log back that was to be switched on: nobody has been told that it is.
+    /// Uninstalls a log that was to be switched on: no client has seen it as on.
     fn take_back(&self, sink: &Arc<LogSink>) {
         let store = self.parts.store.clone();
         let uninstalled = self.by_a_worker(Box::new(move || {
@@ -306,6 +311,7 @@ impl Durability {
     pub(crate) fn remove_obsolete(&self, manifest: &mut ManifestFile) -> Result<(), DurabilityError> {
         let Some(_removing) = self.files.removing(self.parts.clock.now_ms()) else { return Ok(()) };
         manifest.prune(&self.dir, None)?;
+        self.retire_segments(manifest.current());
         let (needed, log) = (manifest.log_needed_from(), self.state.lock().log.clone());
         let needed = needed.into_iter().chain(self.log_needed_by_rows()).min();
         match (log, needed) {
@@ -334,6 +340,7 @@ impl State {
     pub(crate) fn look_at(&mut self, manifest: &ManifestFile) {
         let manifest = manifest.current();
         self.sets = manifest.sets.iter().filter(|set| !set.files.is_empty()).count();
+        self.set_span = manifest.sets.first().zip(manifest.sets.last()).map(|(first, last)| (first.set.0, last.set.0));
         self.all_set_bytes = manifest.sets.iter().map(SetInfo::bytes).sum();
         let first = manifest.restorable_from().map(|set| set.created_ms);
         self.restorable_since_ms = first.or(manifest.log.on.then_some(manifest.log.since_ms));

@@ -1,14 +1,15 @@
 //! Databases on rows: opened with the data directory, and flushed at one position of the log.
 //!
 //! ```text
-//! begin (all locks, a moment) -> walk (a shard at a time) -> install (no locks: log durable, then rows) -> end (a shard at a time)
+//! begin (all locks, a moment) -> walk (shard by shard) -> install (no locks: log durable, then rows) -> end (by shard)
 //!                                       '-> void: a database was cleared meanwhile; the flush is given up
 //! ```
 //!
 //! R1. Rows never hold a change that the log may lose: the log is durable up to the cut before rows are installed.
 //!     Otherwise records that are written after a restart would take positions that rows claim to have.
 //! R2. All databases are flushed at one cut, and all of it is installed or none, since there is one position for all of
-//!     them. Where one was cleared after the cut, what was not yet walked of it is gone, so all of the flush is given up.
+//!     them. Where one was cleared after the cut, what was not yet walked of it is gone, so all of the flush is given
+//!     up.
 //!
 //! Workers call what takes locks (D1). `install` waits for devices, so it belongs on another thread.
 
@@ -56,8 +57,8 @@ pub struct RunningFlush {
 }
 
 impl DiskDatabases {
-    /// Opens the rows of these keyspaces, which are empty in memory, and puts them behind the store, while nothing else
-    /// runs.
+    /// Opens the rows of these keyspaces, which are empty in memory, and backs the keyspaces with them, while nothing
+    /// else runs.
     ///
     /// # Errors
     /// [`DiskError`] when the rows cannot be opened.
@@ -78,8 +79,7 @@ impl DiskDatabases {
         Ok(databases)
     }
 
-    /// Opens the rows of one more keyspace, which is empty in memory, and puts them behind it, while no command runs.
-    ///
+    /// Opens the rows of one more keyspace, which is empty in memory, and backs it with them, while no command runs.
     /// # Errors
     /// [`DiskError`] when the rows cannot be opened.
     pub fn add(&self, space: KeyspaceId) -> Result<(), DiskError> {
@@ -100,8 +100,8 @@ impl DiskDatabases {
         self.disk.recovered_lsn()
     }
 
-    /// Begins a flush of the present moment; `lsn` tells the position of the log, under all locks. `None` when the locks
-    /// cannot be had within a millisecond: the caller tries again later.
+    /// Begins a flush of the present moment; `lsn` returns the position of the log, under all locks. `None` when the
+    /// locks cannot be had within a millisecond: the caller tries again later.
     pub fn begin_flush(self: &Arc<Self>, lsn: impl FnOnce() -> Lsn) -> Option<RunningFlush> {
         let mut flush = self.disk.begin_flush();
         let all_places = self.places();

@@ -99,6 +99,23 @@ pub enum DurabilityError {
         /// The log's end.
         end: base::Lsn,
     },
+    /// The tier cannot be opened or synced.
+    #[error(transparent)]
+    Tier(#[from] tier::TierError),
+    /// No thread can be had.
+    #[error("no thread to write the tier: {error}; raise the limit of threads of this user")]
+    TierThread {
+        /// Why.
+        error: std::io::Error,
+    },
+    /// Values are on a tier, and the settings have none.
+    #[error(
+        "values of this data directory are on the tier in {}: start with --tier-dir {}", path.display(), path.display()
+    )]
+    TierNeeded {
+        /// The directory of the tier at the last start.
+        path: std::path::PathBuf,
+    },
     /// The server is ending.
     #[error(transparent)]
     Ended(#[from] crate::work::Ended),
@@ -128,6 +145,7 @@ impl DurabilityError {
             Self::Checkpoint(error) => error.is_out_of_space(),
             Self::Log(LogError::File { source }) => source.is_out_of_space(),
             Self::Rows(error) => error.is_out_of_space(),
+            Self::Tier(tier::TierError::File(error)) => error.is_out_of_space(),
             _ => false,
         }
     }

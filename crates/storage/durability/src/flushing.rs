@@ -1,13 +1,14 @@
 //! The threads that flush databases on disk and merge their tables.
 //!
 //! ```text
-//! flusher:   due? -> cut (a worker, all locks) -> [walk (a worker) -> drain]... -> log durable -> rows durable -> end (a worker)
+//! flusher:   due? -> cut (worker, all locks) -> [walk (worker) -> drain].. -> log durable, then rows -> end (worker)
 //! compactor: after a flush, merge until nothing is due; when idle, give back space of what is deleted
 //! ```
 //!
-//! A flush is due when the log has grown by half of the limit since the last cut, or when a write needs memory that only
-//! a flush can free. Every change is in the log, so its growth bounds what is dirty, but for collections that are large
-//! and changed a little; those are bounded by the memory budget. At the limit itself, writes to these databases wait.
+//! A flush is due when the log has grown by half of the limit since the last cut, or when a write needs memory that
+//! only a flush can free. Every change is in the log, so its growth bounds what is dirty, but for collections that are
+//! large and changed a little; those are bounded by the memory budget. At the limit itself, writes to these databases
+//! wait.
 //!
 //! W1. The flusher asks workers in turns of its own ([`Durability::work`]), so that it does not wait for a checkpoint.
 //! W2. The log is kept from the position of the last flush on, so that a start finds every change that rows lack.
@@ -93,8 +94,8 @@ enum Unflushed {
 }
 
 impl Durability {
-    /// Flushes databases on disk whenever that is due, until [`Durability::end`]. On a thread of its own. `give_back` is
-    /// called after each: a flush leaves much memory behind that the C library keeps.
+    /// Flushes databases on disk whenever that is due, until [`Durability::end`]. On a separate thread. `give_back` is
+    /// called after each: the C library keeps much memory that a flush has freed.
     pub fn flush_databases(&self, give_back: impl Fn()) {
         while self.wait(LOOK) {
             let Some((databases, sink)) = self.to_flush() else { continue };

@@ -97,7 +97,7 @@ impl Durability {
         let moment = Moment { now, log_bytes: &log_bytes, free_bytes, reserve_bytes, pins: &pins, is_end };
         let obsolete = policy.retention.obsolete(next, &moment);
         next.sets.retain(|set| !obsolete.contains(&set.set));
-        Ok(obsolete.len())
+        Ok(obsolete.len() + self.give_up_for_tier(policy, next))
     }
 
     /// First positions and lengths of the log's files.

@@ -1,15 +1,15 @@
-//! A hold on the files of the data directory, while somebody copies them.
+//! A hold on the files of the data directory, while a backup copies them.
 //!
-//! H1. While a hold is in force, no file that a manifest named when it began is removed. What checkpoints make obsolete
-//!     meanwhile goes with the first one after the hold.
-//! H2. Taking a hold and removing files exclude each other: whoever has a hold and then reads the manifest finds all that it
-//!     names, until the hold is over.
-//! H3. A hold ends by itself, since who asked for it may be gone.
+//! H1. While a hold is in force, no file that a manifest named when it began is removed. Files that checkpoints make
+//!     obsolete meanwhile are removed by the first one after the hold.
+//! H2. Taking a hold and removing files exclude each other: a backup that takes a hold and then reads the manifest
+//!     finds all files that it names, until the hold is over.
+//! H3. A hold expires, since the client that asked for it may be gone.
 
 use base::UnixMs;
 use parking_lot::{Mutex, MutexGuard};
 
-/// Until when files stay; 0 when nobody holds them.
+/// Until when files stay; 0 without a hold.
 #[derive(Default)]
 pub(crate) struct FileHold(Mutex<UnixMs>);
 
@@ -18,14 +18,14 @@ pub(crate) struct FileHold(Mutex<UnixMs>);
 pub struct BeingRemoved;
 
 impl FileHold {
-    /// Holds all files until a time, or longer if somebody else does.
+    /// Holds all files until a time, or longer if another hold does.
     pub fn hold(&self, until: UnixMs) -> Result<(), BeingRemoved> {
         let mut held = self.0.try_lock().ok_or(BeingRemoved)?;
         *held = until.max(*held);
         Ok(())
     }
 
-    /// Nobody needs the files any more.
+    /// The files are no longer needed.
     pub fn release(&self) -> Result<(), BeingRemoved> {
         *self.0.try_lock().ok_or(BeingRemoved)? = 0;
         Ok(())

@@ -19,7 +19,7 @@ use cmdlog::LogTiming;
 use config::Settings;
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use store::{RecordSink, Store, WorkerSet};
@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Entries that a worker hands to a checkpoint at a time.
 const WALK_ENTRIES: usize = 64;
 
-/// Whom the keeper tells what happens.
+/// Receives reports of what happens.
 pub trait Tell: Send + Sync {
     /// A sentence for the server's log.
     fn say(&self, text: &str);
@@ -79,7 +79,7 @@ pub struct Parts {
     pub store: Arc<Store>,
     /// Workers, numbered from 0.
     pub workers: usize,
-    /// Whom to tell what happens.
+    /// Receives reports of what happens.
     pub tell: Arc<dyn Tell>,
     /// Changes since the start.
     pub changes: Box<dyn Fn() -> u64 + Send + Sync>,
@@ -107,8 +107,12 @@ pub struct Durability {
     /// Databases on disk, if there are any.
     pub(crate) databases: OnceLock<Arc<DiskDatabases>>,
     pub(crate) flushing: Flushing,
+    /// The tier, if there is one.
+    pub(crate) tier: OnceLock<crate::tiering::OpenTier>,
     /// What the flusher asks of workers.
     pub(crate) flush_work: Work,
+    /// All data is being replaced: there is no log meanwhile.
+    is_replacing: AtomicBool,
 }
 
 /// What changes.
@@ -131,7 +135,7 @@ pub(crate) struct State {
     /// Changes that the start has found in the log beyond the checkpoint.
     pub changes_found: u64,
     pub last_cut_ms: UnixMs,
-    /// As LASTSAVE tells it.
+    /// As LASTSAVE reports it.
     pub last_save_ms: UnixMs,
     pub failed_at: Option<UnixMs>,
     /// When switching the log failed.
@@ -148,6 +152,8 @@ pub(crate) struct State {
     pub load: LastLoad,
     pub sets: usize,
     pub all_set_bytes: u64,
+    /// The numbers of the oldest and the newest set that is retained.
+    pub set_span: Option<(u32, u32)>,
     pub restorable_since_ms: Option<UnixMs>,
     pub history: History,
     pub rdb: RdbFigures,
@@ -196,6 +202,7 @@ impl Durability {
             load: LastLoad::default(),
             sets: 0,
             all_set_bytes: 0,
+            set_span: None,
             restorable_since_ms: None,
             history: History::default(),
             rdb: RdbFigures::default(),
@@ -215,16 +222,18 @@ impl Durability {
             rdb_writer: OnceLock::new(),
             databases: OnceLock::new(),
             flushing: Flushing::default(),
+            tier: OnceLock::new(),
             flush_work: Work::new(),
+            is_replacing: AtomicBool::new(false),
         }))
     }
 
     // ---- By workers.
 
-    /// Keeps all files of the data directory in place for so long, for a backup.
+    /// Keeps all files of the data directory in place for `ms`, for a backup.
     ///
     /// # Errors
-    /// [`BeingRemoved`]: to be asked again.
+    /// [`BeingRemoved`]: ask again.
     pub fn hold_files(&self, ms: u64) -> Result<(), BeingRemoved> {
         let ms = i64::try_from(ms).unwrap_or(i64::MAX);
         self.files.hold(self.parts.clock.now_ms().saturating_add(ms))
@@ -307,8 +316,8 @@ impl Durability {
         task
     }
 
-    /// Gives up the save that is being taken, or forgets the one that is to be. `None` when there is none, or when it is all
-    /// but done.
+    /// Gives up the save that is being taken, or forgets the one that is to be. `None` when there is none, or when it
+    /// is all but done.
     pub fn cancel(&self) -> Option<Cancelled> {
         let mut state = self.state.lock();
         if let Some((cause, task)) = state.asked.take() {
@@ -331,7 +340,8 @@ impl Durability {
         self.state.lock().changes(&self.parts)
     }
 
-    /// Whether a stop without asking takes a checkpoint: save points are set, and something was changed since the last one.
+    /// Whether a stop without asking takes a checkpoint: save points are set, and something was changed since the last
+    /// one.
     pub fn saves_at_end(&self) -> bool {
         let is_set = !self.policy.read().save_points.is_empty();
         is_set && self.changes() > 0 && self.state.lock().is_loaded
@@ -363,6 +373,9 @@ impl Durability {
         let changing = self.changing.lock();
         self.put_mode(policy.mode, patience)?;
         self.timing.set_window_ms(policy.window_ms);
+        if let (Some(tier), Some(policy)) = (self.tier(), &policy.tier) {
+            tier.set_options(policy.options);
+        }
         *self.policy.write() = policy;
         self.state.lock().history.is_due = true;
         drop(changing);
@@ -439,7 +452,8 @@ impl Durability {
         Ok(())
     }
 
-    /// The checkpoint being taken, or the one that was asked for and is about to begin: who has asked never sees neither.
+    /// The checkpoint being taken, or the one that was asked for and is about to begin. So a client that has asked for
+    /// one always sees one of the two.
     fn told(&self, state: &State) -> Option<Running> {
         let Some(going) = &state.running else {
             let (cause, _) = state.asked.as_ref()?;
@@ -481,8 +495,10 @@ impl Durability {
             state.running = Some(Going::new(cause));
             return Some(Todo::Take(cause, task));
         }
+        // Before the guard: a second read lock of the policy would wait for a writer, and the writer for this one.
+        let wants_log = self.wants_log();
         let (policy, now) = (self.policy.read(), self.parts.clock.now_ms());
-        if policy.log_wanted != state.log.is_some() {
+        if wants_log != state.log.is_some() {
             let is_soon =
                 state.switch_failed_at.is_some_and(|at| (0..SWITCH_RETRY_MS).contains(&now.saturating_sub(at)));
             if !is_soon {
@@ -497,10 +513,12 @@ impl Durability {
             changes: state.changes(&self.parts),
             log_bytes: state.log.as_ref().map_or(0, |sink| sink.log.end_lsn().0.saturating_sub(state.cut.0)),
             set_bytes: state.set_bytes,
+            tier_bytes: self.tier_bytes_due(&policy, &state),
         };
         let Some(cause) = policy.due(&since) else {
             // Only now: a log that grows by a segment in every round must not keep checkpoints from being taken.
-            return Some(if state.is_trim_due(policy.segment_bytes) { Todo::Trim } else { Todo::Look });
+            let is_trim_due = state.is_trim_due(policy.segment_bytes) || self.is_tier_over_limit(&policy, &state);
+            return Some(if is_trim_due { Todo::Trim } else { Todo::Look });
         };
         state.running = Some(Going::new(cause));
         Some(Todo::Take(cause, Task::default()))
@@ -523,7 +541,7 @@ impl Durability {
         }
         let now = self.parts.clock.now_ms();
         if cause == Cause::LogSwitch {
-            // With `running`, so that nobody sees it over and not yet failed.
+            // Together with `running`, so that no reader sees it over and not yet failed.
             state.switch_error = result.as_ref().err().map(ToString::to_string);
             state.switch_failed_at = result.is_err().then_some(now);
             self.stir.notify_all();
@@ -564,18 +582,14 @@ impl Durability {
         // Not held while the state is locked: others take the two the other way round.
         drop(policy);
         if is_asked && self.state.lock().saves.failures > 0 {
-            gate.refuse_writes(
-                "MISCONF Onggi is configured to save checkpoints, but the last one failed. Commands that may change data \
-                 are refused, because of stop-writes-on-bgsave-error. See the server's log for the error, and mend its \
-                 cause; writes go on after the next checkpoint that succeeds",
-            );
+            gate.refuse_writes();
         } else {
             gate.allow_writes();
         }
     }
 
-    /// Ends the keeper: nothing is begun any more, and a checkpoint being taken or loaded is given up. Workers may go after
-    /// this.
+    /// Ends the keeper: nothing is begun any more, and a checkpoint being taken or loaded is given up. Workers may go
+    /// after this.
     pub fn end(&self) {
         self.loading.cancel();
         let mut state = self.state.lock();
@@ -591,6 +605,7 @@ impl Durability {
         self.flush_work.end();
         self.stir.notify_all();
         self.stir_flushing();
+        self.tier().into_iter().for_each(|tier| tier.end());
     }
 
     /// Ends the log in order: everything in it is durable when this returns. Call when workers and keeper have ended.
@@ -605,9 +620,53 @@ impl Durability {
         Ok(())
     }
 
+    // ---- By a replica.
+
+    /// Begins to replace all data by a copy, past the log: switches the log off with a last checkpoint of the old data,
+    /// and takes none until [`Durability::end_replacing`]. A process that ends in between starts again with the old
+    /// data. Blocks for the checkpoint.
+    ///
+    /// # Errors
+    /// Why the log could not be switched off. Nothing has changed.
+    pub fn begin_replacing(&self) -> Result<(), String> {
+        self.is_replacing.store(true, Ordering::Release);
+        let mut state = self.state.lock();
+        self.stir.notify_all();
+        loop {
+            if state.is_ended {
+                return Err(Ended.to_string());
+            }
+            if state.log.is_none() && state.running.is_none() && state.is_loaded {
+                // From here on the keeper only looks.
+                state.is_loaded = false;
+                return Ok(());
+            }
+            if let Some(error) = state.switch_error.clone().filter(|_| state.running.is_none()) {
+                self.is_replacing.store(false, Ordering::Release);
+                return Err(error);
+            }
+            self.stir.wait_for(&mut state, LOOK);
+        }
+    }
+
+    /// The copy is complete. The log is switched on again if it is wanted, with a checkpoint of the new data; without a
+    /// log a checkpoint is taken. Does not wait for it.
+    pub fn end_replacing(&self) {
+        self.is_replacing.store(false, Ordering::Release);
+        self.loaded();
+        if !self.wants_log() {
+            self.schedule(Cause::Asked);
+        }
+    }
+
+    /// Whether there is to be a log now.
+    pub(crate) fn wants_log(&self) -> bool {
+        self.policy.read().log_wanted && !self.is_replacing.load(Ordering::Acquire)
+    }
+
     // ---- For the checkpoint, and for training.
 
-    /// Waits so long, or until the end.
+    /// Waits for `time`, or until the end.
     pub(crate) fn sleep(&self, time: Duration) {
         let mut state = self.state.lock();
         let deadline = Instant::now() + time;
@@ -619,8 +678,9 @@ impl Durability {
         self.state.lock().is_ended
     }
 
+    /// The settings in force.
     pub(crate) fn policy(&self) -> Policy {
-        self.policy.read().clone()
+        Policy { log_wanted: self.wants_log(), ..self.policy.read().clone() }
     }
 
     pub(crate) fn loaded(&self) {

@@ -1,16 +1,17 @@
-//! Durability of a server as one thing: what is loaded at a start, when checkpoints are taken, when the log is switched.
+//! Durability of a server in one place: what is loaded at a start, when checkpoints are taken, when the log is
+//! switched.
 //!
 //! ```text
 //! start:   lock the directory -> MANIFEST -> snapshot files -> log from there -> new segment -> serve
-//! running: triggers, BGSAVE, CONFIG SET --> keeper thread --> workers: cut (all locks), walk --> files --> MANIFEST --> prune
+//! running: triggers, BGSAVE, CONFIG SET -> keeper thread -> workers: cut (all locks), walk -> files -> MANIFEST, prune
 //! end:     last checkpoint if one is asked for -> log synced and ended in order
 //! ```
 //!
 //! D1. Only workers take shard locks: the keeper asks them (`work`) and waits.
 //! D2. The manifest names a set only when its files are durable, and the log up to its cut; older sets and segments are
 //!     removed only when the manifest that does not need them is durable.
-//! D3. The log is switched on and off at the cut of a checkpoint, under all locks: what is before the cut is in the set, and
-//!     what is after it is in the log, or in none. It counts as on only when the manifest says so.
+//! D3. The log is switched on and off at the cut of a checkpoint, under all locks: what is before the cut is in the
+//!     set, and what is after it is in the log, or in none. It counts as on only when the manifest says so.
 //! D4. At most one checkpoint at a time. A failed one changes nothing that a restart would read.
 //! D5. Nothing is written to the directory by a start before everything has been read.
 //! D6. The mode and the window of the log are those of the settings from its first record on, also while it is being
@@ -20,6 +21,7 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used))]
 
 mod checkpointing;
+mod cleaning;
 mod disk_databases;
 mod error;
 mod flushing;
@@ -34,6 +36,7 @@ mod segments;
 mod sink;
 mod status;
 mod tasks;
+mod tiering;
 mod timing;
 mod training;
 mod work;
@@ -44,7 +47,7 @@ pub use error::DurabilityError;
 pub use flushing::FlushStatus;
 pub use hold::BeingRemoved;
 pub use keeper::{Cancelled, Durability, Parts, Phase, Tell};
-pub use policy::{Cause, Policy};
+pub use policy::{Cause, Policy, TierPolicy};
 pub use rdb_file::{RdbFigures, RdbWritten, WriteRdb};
 pub use recovery::{LoadingStatus, Recovered};
 pub use status::{Figures, LastLoad, LogStatus, Running, Status};

@@ -1,4 +1,4 @@
-//! What the settings ask of durability, and when a checkpoint is due by itself.
+//! What the settings ask of durability, and when a checkpoint is due automatically.
 
 use base::UnixMs;
 use checkpoint::{Retention, Space};
@@ -6,14 +6,15 @@ use cmdlog::{LogMode, OnSyncError};
 use config::{AppendFsync, LogErrorAction, SavePoint, Settings};
 use rdb::Target;
 
-/// After a failed checkpoint, none is tried by itself for so long.
+/// Milliseconds after a failed checkpoint in which none is begun automatically.
 const RETRY_MS: i64 = 5_000;
 
 /// Memory of entries on their way into a checkpoint, unless the budget is small.
 const FEED_BYTES: u64 = 32 << 20;
 
-/// The parts of `maxmemory` that the log's memory may be, and that of a checkpoint: more, on top of a small budget, would not fit
-/// into the machine it was made for. With a sixteenth for the checkpoint too, writes waited for it where the disk was busy.
+/// The parts of `maxmemory` that the log's memory may be, and that of a checkpoint: more, on top of a small budget,
+/// would not fit into the machine it was made for. With a sixteenth for the checkpoint too, writes waited for it where
+/// the disk was busy.
 const LOG_SHARE: u64 = 16;
 const FEED_SHARE: u64 = 8;
 
@@ -27,7 +28,7 @@ const FLUSH_BYTES_MIN: u64 = 1 << 20;
 const BLOCK_CACHE_BYTES: u64 = 64 << 20;
 const BLOCK_CACHE_SHARE: u64 = 16;
 
-/// So many bytes, or a part of the budget if that is less (0: there is none).
+/// `bytes`, or a part of the budget if that is less (0: there is none).
 fn share(bytes: u64, maxmemory_bytes: u64, share: u64) -> u64 {
     match maxmemory_bytes {
         0 => bytes,
@@ -35,12 +36,25 @@ fn share(bytes: u64, maxmemory_bytes: u64, share: u64) -> u64 {
     }
 }
 
-/// So many bytes, or fewer beside a small budget (0: there is none).
+/// `bytes`, or fewer with a small budget (0: there is none).
 fn beside_budget(bytes: u64, maxmemory_bytes: u64, share: u64) -> u64 {
     match maxmemory_bytes {
         0 => bytes,
         budget => bytes.min((budget / share).max(BESIDE_BUDGET_BYTES_MIN)),
     }
+}
+
+/// The settings of a tier.
+#[derive(Clone, Debug)]
+pub struct TierPolicy {
+    /// Its directory.
+    pub dir: std::path::PathBuf,
+    /// How it is used.
+    pub options: tier::Options,
+    /// Bytes of dead segments that old checkpoints may keep.
+    pub retain_max_bytes: u64,
+    /// Whether a thread cleans it.
+    pub has_cleaner: bool,
 }
 
 /// The settings that steer log and checkpoints. Replaced as a whole when one changes.
@@ -74,8 +88,10 @@ pub struct Policy {
     pub retention: Retention,
     /// The numbers of databases on disk.
     pub disk_databases: Vec<u32>,
-    /// Bytes of log that are not flushed to rows at which writes to databases on disk wait. From half of that on they are
-    /// flushed.
+    /// The tier, if there is one.
+    pub tier: Option<TierPolicy>,
+    /// Bytes of log that are not flushed to rows at which writes to databases on disk wait. From half of that on they
+    /// are flushed.
     pub flush_bytes: u64,
     /// Memory for blocks of the rows' tables.
     pub block_cache_bytes: usize,
@@ -111,6 +127,17 @@ impl Policy {
                 space: limit(settings.checkpoint_retain_bytes).map_or(Space::Automatic, Space::Bytes),
             },
             disk_databases: settings.database_engines.on_disk().collect(),
+            tier: settings.tier_dir.as_ref().map(|dir| TierPolicy {
+                dir: dir.clone(),
+                options: tier::Options {
+                    max_bytes: limit(settings.tier_max_bytes).unwrap_or(u64::MAX),
+                    value_len_min: usize::try_from(settings.tier_value_bytes_min).unwrap_or(usize::MAX),
+                    takes_written: settings.tier_policy == config::TierPolicy::Write,
+                    segment_bytes: tier::SEGMENT_BYTES,
+                },
+                retain_max_bytes: limit(settings.tier_retain_bytes_max).unwrap_or(u64::MAX),
+                has_cleaner: true,
+            }),
             flush_bytes: share(FLUSH_BYTES, settings.maxmemory_bytes, FLUSH_SHARE).max(FLUSH_BYTES_MIN),
             block_cache_bytes: share(BLOCK_CACHE_BYTES, settings.maxmemory_bytes, BLOCK_CACHE_SHARE) as usize,
         }
@@ -122,11 +149,14 @@ impl Policy {
             return None;
         }
         let seconds = u64::try_from(since.now.saturating_sub(since.taken_at) / 1000).unwrap_or(0);
-        // As in Redis: so many changes, and more than so many seconds.
+        // As in Redis: at least `changes`, and more than `seconds`.
         let is_reached =
             |point: &&SavePoint| since.changes > 0 && since.changes >= point.changes && seconds > point.seconds;
         if let Some(point) = self.save_points.iter().find(is_reached) {
             return Some(Cause::SavePoint(*point));
+        }
+        if let Some(bytes) = since.tier_bytes {
+            return Some(Cause::TierSpace { bytes });
         }
         let grown = u128::from(since.log_bytes) * 100 >= u128::from(since.set_bytes) * u128::from(self.growth_percent);
         (self.growth_percent > 0 && since.log_bytes > 0 && since.log_bytes >= self.growth_bytes_min && grown)
@@ -149,6 +179,8 @@ pub struct SinceLast {
     pub log_bytes: u64,
     /// Bytes of the last checkpoint.
     pub set_bytes: u64,
+    /// Bytes that it would free on the tier, when they are worth it.
+    pub tier_bytes: Option<u64>,
 }
 
 /// Why a checkpoint is taken.
@@ -164,7 +196,12 @@ pub enum Cause {
     SavePoint(SavePoint),
     /// The log has grown.
     LogGrowth {
-        /// To so many bytes since the last checkpoint.
+        /// To this many bytes since the last checkpoint.
+        bytes: u64,
+    },
+    /// Dead segments of the tier go only with a new checkpoint.
+    TierSpace {
+        /// Their bytes.
         bytes: u64,
     },
     /// The log is being switched on or off.
@@ -188,6 +225,7 @@ impl std::fmt::Display for Cause {
             Self::Rewrite => write!(f, "asked for by BGREWRITEAOF"),
             Self::SavePoint(SavePoint { seconds, changes }) => write!(f, "{changes} changes in {seconds} seconds"),
             Self::LogGrowth { bytes } => write!(f, "the log has grown by {bytes} bytes"),
+            Self::TierSpace { bytes } => write!(f, "it frees {bytes} bytes of the tier"),
             Self::LogSwitch => write!(f, "the log is switched on or off"),
             Self::Shutdown => write!(f, "the server ends"),
         }

@@ -1,5 +1,5 @@
-//! The RDB file that `BGSAVE RDB` asks for: made of a checkpoint that has just been taken, on the keeper's thread, so that no other
-//! checkpoint removes its files meanwhile.
+//! The RDB file that `BGSAVE RDB` asks for: made of a checkpoint that has just been taken, on the keeper's thread, so
+//! that no other checkpoint removes its files meanwhile.
 
 use crate::error::DurabilityError;
 use crate::keeper::Durability;
@@ -9,10 +9,10 @@ use rdb::Target;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Who makes the file: a part of the server that knows the format.
+/// Makes the file: a part of the server that knows the format.
 pub trait WriteRdb: Send + Sync {
-    /// Makes an RDB file of the manifest's newest checkpoint, in the place of the one before. Blocks for as long as it takes, and looks
-    /// often whether it is cancelled.
+    /// Makes an RDB file of the manifest's newest checkpoint, in the place of the one before. Blocks for as long as it
+    /// takes, and looks often whether it is cancelled.
     ///
     /// # Errors
     /// Why there is no file, in a sentence without a code word; the one before is still there.
@@ -38,7 +38,7 @@ pub struct RdbWritten {
     pub bytes: u64,
 }
 
-/// What INFO tells about RDB files.
+/// The figures of INFO about RDB files.
 #[derive(Clone, Debug, Default)]
 pub struct RdbFigures {
     /// Files made since the start.
@@ -54,13 +54,14 @@ pub struct RdbFigures {
 }
 
 impl Durability {
-    /// Says who makes RDB files. Once, before the server serves.
+    /// Sets the maker of RDB files. Once, before the server serves.
     pub fn set_rdb_writer(&self, writer: std::sync::Arc<dyn WriteRdb>) {
         // A second one is not there: the server calls this once.
         let _ = self.rdb_writer.set(writer);
     }
 
-    /// Makes the file of the checkpoint that was just taken. On the keeper's thread, while the checkpoint counts as running.
+    /// Makes the file of the checkpoint that was just taken. On the keeper's thread, while the checkpoint counts as
+    /// running.
     pub(crate) fn write_rdb(&self, target: Target) -> Result<(), DurabilityError> {
         // What is left can be cancelled again.
         if let Some(going) = &mut self.state.lock().running {

@@ -1,7 +1,7 @@
 //! A start: from the files of the data directory to a store that serves.
 //!
 //! ```text
-//! MANIFEST -> dictionaries -> files of the newest set, on all cores -> records of the log from its cut on -> new segment -> serve
+//! MANIFEST -> dictionaries -> newest set, on all cores -> records of the log from its cut -> new segment -> serve
 //! ```
 //!
 //! Nothing is written before everything was read. A directory that is being read for the second, third, ... time after
@@ -34,7 +34,7 @@ pub(crate) struct Loading {
     log_total: AtomicU64,
 }
 
-/// How far a start has come, as INFO tells it.
+/// How far a start has come, as INFO shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadingStatus {
     /// When it began.
@@ -69,7 +69,7 @@ impl Loading {
         *self.since_ms.lock() = None;
     }
 
-    /// The server is to end: whoever loads gives up soon.
+    /// The server is to end: the loader gives up soon.
     pub fn cancel(&self) {
         self.set.is_cancelled.store(true, Ordering::Relaxed);
     }
@@ -93,18 +93,19 @@ impl Durability {
         })
     }
 
-    /// Loads what the directory holds and goes on with the log, if it was on. The gate of the store is to be closed before, and
-    /// to be opened when [`Durability::wait_for_log`] has returned. Blocks for as long as it takes.
+    /// Loads what the directory holds and continues the log, if it was on. Close the gate of the store before, and open
+    /// it when [`Durability::wait_for_log`] has returned. Blocks for as long as it takes.
     ///
     /// # Errors
-    /// Damage, a newer format, or a failing disk; the error names the file and what to do. Or [`Durability::end`] came before
-    /// all was read. Nothing was changed on disk, and the store is to be given up.
+    /// Damage, a newer format, or a failing disk; the error names the file and what to do. Or [`Durability::end`] came
+    /// before all was read. Nothing was changed on disk, and the store is to be given up.
     pub fn recover(&self) -> Result<Recovered, DurabilityError> {
         let began_ms = self.parts.clock.now_ms();
         self.loading.start(began_ms);
         let found = ManifestFile::load(&self.dir)?;
         let manifest = found.as_ref().map(|file| file.current().clone());
         manifest.as_ref().map_or(Ok(()), |manifest| self.open_dictionaries(manifest))?;
+        self.open_tier(manifest.as_ref())?;
         let rows = manifest.as_ref().map_or(Ok(None), |manifest| self.open_rows(manifest))?;
         let keys = manifest.as_ref().and_then(Manifest::newest).map_or(Ok(0), |set| self.load_set(set))?;
         self.check_dictionaries()?;
@@ -150,6 +151,7 @@ impl Durability {
             // What the log has beyond the checkpoint is not in it.
             state.changes_found = recovered.records;
         }
+        self.count_tier(&file);
         *self.manifest.lock() = Some(file);
         self.parts.store.compression.resume();
         self.loading.end();
@@ -157,8 +159,8 @@ impl Durability {
         Ok(recovered)
     }
 
-    /// The first writes of a start: a manifest, if there is none; the log, if it is to go on; and what is not needed is removed.
-    /// After an error the directory is as good as before.
+    /// The first writes of a start: a manifest, if there is none; the log, if it is on; and the removal of files that
+    /// are not needed. After an error the directory is as good as before.
     pub(crate) fn begin_writing(
         &self,
         found: Option<ManifestFile>,
@@ -181,12 +183,13 @@ impl Durability {
             let next = Manifest { hash_key, ..file.current().clone() };
             file.commit(&self.dir, next)?;
         }
+        self.name_tier(&mut file)?;
         let sink = if file.current().log.on && log_wanted {
             Some(self.go_on(&mut file, end)?)
         } else {
             if file.current().log.on && end.is_some_and(|end| end.history.is_none()) {
-                // It was to be on, and crashed before it began. One that is switched on later begins further on, and until it
-                // counts, nothing may look for this one's beginning.
+                // It was to be on, and crashed before it began. One that is switched on later begins further on, and
+                // until it counts, nothing may look for this one's beginning.
                 let mut next = file.current().clone();
                 next.log.on = false;
                 file.commit(&self.dir, next)?;
@@ -199,8 +202,8 @@ impl Durability {
         Ok(file)
     }
 
-    /// Opens the rows of databases on disk, and has the log count for them from where these end. Gives that position; `None`
-    /// when no database is on disk.
+    /// Opens the rows of databases on disk, and has the log count for them from where these end. Gives that position;
+    /// `None` when no database is on disk.
     fn open_rows(&self, manifest: &Manifest) -> Result<Option<Lsn>, DurabilityError> {
         let spaces = &manifest.disk_spaces;
         let policy = self.policy();
@@ -235,7 +238,9 @@ impl Durability {
             return Err(DurabilityError::Databases { found, configured });
         }
         (0..).zip(&report.spaces).for_each(|(db, space)| store.spaces.set(DbIndex(db), *space));
-        Ok(report.entries)
+        // Libraries of functions and a replica's position are entries of a set, and no keys.
+        let others = store.libraries.get().len() as u64 + u64::from(!store.position.is_empty());
+        Ok(report.entries.saturating_sub(others))
     }
 
     fn replay(&self, from: Lsn) -> Result<LogEnd, DurabilityError> {
@@ -269,7 +274,7 @@ impl Durability {
         }
     }
 
-    /// Goes on with the log where it ended.
+    /// Continues the log where it ended.
     fn go_on(&self, file: &mut ManifestFile, end: Option<LogEnd>) -> Result<Arc<LogSink>, DurabilityError> {
         let history = HistoryId::random(&mut self.parts.entropy.rng());
         let start = match end {
@@ -308,7 +313,8 @@ impl Durability {
     }
 }
 
-/// From where the log leads on from the newest set, or from its beginning; `None` when nothing of it belongs to the data.
+/// From where the log leads on from the newest set, or from its beginning; `None` when nothing of it belongs to the
+/// data.
 fn log_to_replay(manifest: &Manifest) -> Option<Lsn> {
     match manifest.newest() {
         Some(set) => set.log_from,

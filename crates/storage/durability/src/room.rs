@@ -1,9 +1,10 @@
-//! A start on a full disk: what was read is served, every change is refused in clear words, and the start goes on by itself when
-//! there is room.
+//! A start on a full disk: the server serves what was read and refuses every change with the reason. When there is
+//! room, the start continues automatically.
 //!
-//! N1. Nothing changes before the log is in force: its place is taken by a sink that admits no record, so the store stays at what
-//!     was read, and the log can go on where it was found to end.
-//! N2. Before each attempt the end of the log is found anew, since the one before may have written a part of what it had to.
+//! N1. Nothing changes before the log is in force: its place is taken by a sink that admits no record, so the store
+//!     stays at what was read, and the log can continue where it was found to end.
+//! N2. Each attempt searches the end of the log again, since the attempt before may have written a part of what it had
+//!     to.
 
 use crate::error::DurabilityError;
 use crate::keeper::Durability;
@@ -19,7 +20,7 @@ const ROOM_BYTES: u64 = 4 << 20;
 const LOOK_MIN: Duration = Duration::from_millis(20);
 /// The longest.
 const LOOK_MAX: Duration = Duration::from_secs(1);
-/// Attempts take at most one part of so many of the time: each reads the log.
+/// Attempts take at most one part in this many of the time: each reads the log.
 const ATTEMPT_SHARE: u32 = 10;
 
 /// Refuses every change.
@@ -55,7 +56,8 @@ impl RecordSink for NoRoom {
 }
 
 impl Durability {
-    /// Serves what was read, without changes, until the first writes of the start succeed. `from` is where the log was read from.
+    /// Serves what was read, without changes, until the first writes of the start succeed. `from` is where the log was
+    /// read from.
     pub(crate) fn begin_when_there_is_room(
         &self,
         error: DurabilityError,
@@ -66,9 +68,8 @@ impl Durability {
             "the server started on a full disk: {error}. What it has is read as ever and nothing is changed; free space on the \
              device, and writes go on by themselves"
         );
-        let refusal = format!("MISCONF Errors writing to the AOF file: {sentence}");
         self.parts.tell.say(&format!("the disk is full: serving reads, refusing writes until there is room ({error})"));
-        self.set_log(Some(Arc::new(NoRoom { refusal, end: from.unwrap_or(Lsn(0)) })))?;
+        self.set_log(Some(Arc::new(NoRoom { refusal: sentence.clone(), end: from.unwrap_or(Lsn(0)) })))?;
         self.state.lock().no_room = Some(sentence);
         self.loading.end();
         self.parts.store.gate.end_loading();
@@ -88,7 +89,7 @@ impl Durability {
                 file => {
                     let file = file?;
                     self.state.lock().no_room = None;
-                    self.parts.tell.say("there is room on the disk: writes go on");
+                    self.parts.tell.say("there is room on the disk: writes resume");
                     return Ok(file);
                 }
             }

@@ -19,8 +19,8 @@ pub(crate) fn remove_from(dir: &DataDir, from: Lsn) -> Result<(), DurabilityErro
     Ok(())
 }
 
-/// Removes the segments of which nothing at or after `needed` is part; all of them when nothing is needed. For a log that is
-/// off: a running one removes its own.
+/// Removes the segments of which nothing at or after `needed` is part; all of them when nothing is needed. For a log
+/// that is off: a running one removes its own.
 pub(crate) fn remove_before(dir: &DataDir, needed: Option<Lsn>) -> Result<(), DurabilityError> {
     let logs = dir.list()?.logs;
     for (index, first) in logs.iter().enumerate() {

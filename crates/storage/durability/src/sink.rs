@@ -30,7 +30,7 @@ impl RecordSink for LogSink {
 
     fn refusal(&self) -> String {
         match self.log.health() {
-            Some(failure) => misconf(&failure),
+            Some(failure) => refusal(&failure),
             // It has recovered since it was asked.
             None => "TRYAGAIN the command log had failed and works again: repeat the command".to_owned(),
         }
@@ -80,14 +80,14 @@ impl RecordSink for LogSink {
     }
 }
 
-/// What a refused write is answered.
-fn misconf(failure: &cmdlog::LogFailure) -> String {
+/// Why a write is refused.
+fn refusal(failure: &cmdlog::LogFailure) -> String {
     let errno = failure.errno.map(|errno| format!(" (errno {errno})")).unwrap_or_default();
     let remedy = match failure.disk_full {
-        true => "free space on the device; deletes go on, and writes do as soon as there is space",
-        false => "see the server's log; writes go on as soon as a new file of the log holds everything",
+        true => "free space on the device; deletes work, and writes will as soon as there is space",
+        false => "see the server's log; writes resume as soon as a new file of the log holds everything",
     };
-    format!("MISCONF Errors writing to the AOF file: {}{errno}. Nothing was changed; {remedy}", failure.message)
+    format!("{}{errno}. Nothing was changed; {remedy}", failure.message)
 }
 
 /// Wakes the workers of a store.

@@ -1,4 +1,4 @@
-//! What INFO tells of durability.
+//! What INFO shows of durability.
 
 use crate::policy::Cause;
 use crate::rdb_file::RdbFigures;
@@ -20,7 +20,7 @@ pub struct Status {
     pub changes: u64,
     /// When the last checkpoint was made, or the server was started.
     pub last_save_ms: UnixMs,
-    /// For how long the last cut held all locks, in microseconds: nobody was served meanwhile.
+    /// How long the last cut held all locks, in microseconds: no client was served meanwhile.
     pub stall_us: u64,
     /// Saves and rewrites, each by its own figures.
     pub saves: Figures,

@@ -1,4 +1,4 @@
-//! Checkpoints that somebody has asked for, and how they learn what became of them.
+//! Checkpoints that a client has asked for, and how it learns the outcome.
 
 use std::sync::{Arc, OnceLock};
 

@@ -4,8 +4,8 @@
 //!     reads: one that runs, one that is being switched on, one that a start has not begun yet.
 //! M2. The mode changes under all shard locks. In the same moment the store asks the log again whether replies wait, so
 //!     no command sees the one without the other.
-//! M3. A change is in force when `set_policy` returns `Ok`, or it has no effect at all. Nothing puts it into force later,
-//!     so no late order can undo a newer setting.
+//! M3. A change is in force when `set_policy` returns `Ok`, or it has no effect at all. Nothing puts it into force
+//!     later, so no late order can undo a newer setting.
 
 use crate::keeper::Durability;
 use cmdlog::LogMode;

@@ -1,14 +1,14 @@
 //! The thread that trains dictionaries, and what makes them last.
 //!
 //! ```text
-//! samples enough -> train, judge -> file, synced -> MANIFEST names it -> known to readers -> values are compressed with it
-//! cut of a checkpoint, all locks: neither values nor encoders? -> forgotten -> MANIFEST with the set: needed no more from here
+//! enough samples -> train, judge -> file, synced -> MANIFEST names it -> readers know it -> values compressed with it
+//! cut of a checkpoint, all locks: neither values nor encoders? -> forgotten -> MANIFEST with the set: not needed after
 //! start: MANIFEST -> dictionaries in use are opened -> set, log -> the newest of each class is used again
 //! ```
 //!
 //! N1. A dictionary is named by a durable manifest before the first value has it, so a value that survives finds it.
-//! N2. While a checkpoint is being taken none comes: the manifest is the checkpoint's. So the set's manifest knows all that were
-//!     in use at its cut.
+//! N2. While a checkpoint is being taken none comes: the manifest is the checkpoint's. So the set's manifest knows all
+//!     that were in use at its cut.
 //! N3. What was forgotten at a cut comes back into memory only by a start that loads what is older than that cut.
 
 use crate::error::DurabilityError;
@@ -26,11 +26,11 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Looks after the last training at which memory is given back again.
 const GIVE_BACK_AGAIN_LOOKS: [u32; 2] = [50, 200];
 
-/// Looks between two at which what is prepared for compressing is given back, where nobody compresses.
+/// Looks after which memory prepared for compressing is given back, if nothing was compressed in between.
 const REST_LOOKS: u32 = 50;
 
-/// Most dictionaries at a time. Each takes some hundred kilobytes while it is in use, and as many may be in use as there are
-/// classes; checkpoints make room by those that values have left.
+/// Most dictionaries at a time. Each takes some hundred kilobytes while it is in use, and as many may be in use as
+/// there are classes; checkpoints make room by those that values have left.
 const DICTIONARIES_MAX: usize = 512;
 
 /// Longest pause after a long string.
@@ -46,10 +46,10 @@ enum Unkept {
 }
 
 impl Durability {
-    /// Trains dictionaries from what the store samples, until [`Durability::end`]. Call after recovery, on a thread of its own:
-    /// a training takes up to some hundred milliseconds, and a dictionary waits for the end of a checkpoint that is being taken.
-    /// `give_memory_back` is called when there is nothing more to train, when strings have been compressed anew, and when dictionaries
-    /// were left that had been compressed with.
+    /// Trains dictionaries from what the store samples, until [`Durability::end`]. Call after recovery, on a thread of
+    /// its own: a training takes up to some hundred milliseconds, and a dictionary waits for the end of a checkpoint
+    /// that is being taken. `give_memory_back` is called when there is nothing more to train, when strings have been
+    /// compressed anew, and when dictionaries were left that had been compressed with.
     pub fn train(&self, give_memory_back: impl Fn()) {
         let (mut looks, mut looks_since_training) = (0u32, u32::MAX);
         let mut long = LongValues::default();
@@ -142,7 +142,7 @@ impl Durability {
     }
 }
 
-/// Forgets, under the locks of all shards, the dictionaries that no value in memory has and nobody compresses with.
+/// Forgets, under the locks of all shards, the dictionaries that no value in memory has and no encoder uses.
 pub(crate) fn forget_unused(store: &store::Store) {
     let dictionaries = &store.compression.dictionaries;
     let values = store.memory.values_by_dictionary();

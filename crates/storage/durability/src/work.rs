@@ -22,7 +22,7 @@ pub(crate) struct Work {
     is_asked: AtomicBool,
     job: Mutex<Option<Job>>,
     done: Condvar,
-    /// Nobody will do anything any more.
+    /// No worker will run any job any more.
     ended: AtomicBool,
 }
 
@@ -67,7 +67,7 @@ impl Work {
     /// Waits until the condition holds, which workers bring about and announce.
     ///
     /// # Errors
-    /// [`Ended`]: nobody will bring it about any more.
+    /// [`Ended`]: no worker will bring it about any more.
     pub fn wait_until(&self, condition: impl Fn() -> bool) -> Result<(), Ended> {
         let mut place = self.job.lock();
         while !condition() {
@@ -109,7 +109,7 @@ impl Work {
         true
     }
 
-    /// From now on nobody does anything: what is asked for fails.
+    /// From now on no worker runs a job: a request for one fails.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);
     }

@@ -1,9 +1,9 @@
-//! Keyspaces with rows behind them: how rows are attached, how a flush passes through the shards, how clean entries leave
-//! memory, and how a walk visits what only rows hold.
+//! Backed keyspaces: how rows are attached, how a flush passes through the shards, how clean entries leave memory, and
+//! how a walk visits entries that only rows hold.
 //!
 //! ```text
-//! cut:    all locks at once -> each shard's list of changed keys is the flush's, and a new one begins -> unlock
-//! walk:   one shard's lock at a time, some keys, unlock; who changes a key meanwhile hands it over first
+//! cut:    all locks at once -> the flush takes each shard's list of changed keys, and a new one begins -> unlock
+//! walk:   one shard's lock at a time, some keys, unlock; a command that changes a key meanwhile hands it over first
 //! store:  without locks, all rows of all shards become durable and visible at once
 //! end:    one shard's lock at a time: what was stored is clean
 //! ```
@@ -22,7 +22,7 @@ impl AllLocked<'_> {
     /// Begins a flush of the present moment, of these keyspaces, with a sink for each in every shard.
     ///
     /// # Panics
-    /// When one of them has no rows behind it, or is being flushed.
+    /// When one of them is not backed by rows, or is being flushed.
     pub fn begin_flush(
         &mut self,
         spaces: &[KeyspaceId],
@@ -36,8 +36,8 @@ impl AllLocked<'_> {
 }
 
 impl Store {
-    /// Puts rows behind a keyspace that is empty, while nothing else runs. `rows` gives those of each shard, and what they
-    /// hold.
+    /// Backs an empty keyspace with rows, while nothing else runs. `rows` gives the rows of each shard, and their
+    /// counts.
     ///
     /// # Panics
     /// When the keyspace has entries, or the engine is another than the memory engine.
@@ -62,7 +62,8 @@ impl Store {
         self.with_memory(shard, |engine| engine.end_flush(space, installed)).flatten()
     }
 
-    /// Drops clean entries of a shard, about so many bytes of them. Gives how many it dropped: fewer when there are no more.
+    /// Drops about `bytes` bytes of clean entries of a shard. Returns how many entries it dropped: fewer when there are
+    /// no more.
     pub fn drop_clean(&self, shard: ShardId, space: KeyspaceId, bytes: usize) -> usize {
         self.with_memory(shard, |engine| engine.drop_clean(space, bytes)).unwrap_or(0)
     }
@@ -79,7 +80,8 @@ impl Store {
 }
 
 /// One step of a walk over a shard: first over its table, and then over what only rows hold. `since` is what
-/// [`Engine::loads`] gave when the walk began, if that is known; then nothing is visited twice while nothing comes into memory.
+/// [`Engine::loads`] gave when the walk began, if that is known; then nothing is visited twice while nothing comes into
+/// memory.
 pub(crate) fn scan_step(
     engine: &mut ShardEngine,
     space: KeyspaceId,

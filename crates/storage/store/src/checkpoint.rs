@@ -15,12 +15,12 @@ use crate::lock::WorkerSet;
 use crate::log::AllLocked;
 use crate::store::Store;
 use base::{DbIndex, KeyspaceId, Lsn, ShardId, UnixMs};
-use engine::{Backlog, Engine, EntrySink, WalkProgress};
+use engine::{Backlog, Engine, EntrySink, Libraries, WalkProgress};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The walk in progress. `open` and the engines' marks are changed under the shards' locks; `left` follows `open` when the sink
-/// has been finished or dropped.
+/// The walk in progress. `open` and the engines' marks are changed under the shards' locks; `left` follows `open` when
+/// the sink has been finished or dropped.
 pub(crate) struct Walk {
     /// Shards not yet walked to the end; 0 when no checkpoint is in the shards.
     left: AtomicUsize,
@@ -49,14 +49,18 @@ pub struct Cut {
     pub lsn: Lsn,
     /// When it was.
     pub at_ms: UnixMs,
-    /// The keyspace behind every SELECT number, up to the last one that holds keys or was exchanged by SWAPDB. So a server
-    /// with fewer databases can load what is in them.
+    /// The keyspace of every SELECT number, up to the last one that holds keys or was exchanged by SWAPDB. So a server
+    /// with fewer databases can load the checkpoint.
     pub spaces: Vec<KeyspaceId>,
+    /// The libraries of functions.
+    pub libraries: Arc<Libraries>,
+    /// Where a replica is in the stream of its primary, as text; empty without that.
+    pub position: Vec<u8>,
 }
 
 impl AllLocked<'_> {
-    /// Begins a checkpoint of the present moment, with a sink for every shard. `None`, with no sink made, while another one
-    /// is in the shards.
+    /// Begins a checkpoint of the present moment, with a sink for every shard. `None`, with no sink made, while another
+    /// one is in the shards.
     pub fn cut(
         &mut self,
         mut sink: impl FnMut(ShardId) -> Box<dyn EntrySink>,
@@ -79,7 +83,8 @@ impl AllLocked<'_> {
         {
             spaces.pop();
         }
-        Some(Cut { lsn: lsn(), at_ms: store.clock.now_ms(), spaces })
+        let (libraries, position) = (store.libraries.get(), store.position.get());
+        Some(Cut { lsn: lsn(), at_ms: store.clock.now_ms(), spaces, libraries, position })
     }
 }
 
@@ -90,12 +95,12 @@ impl Store {
         self.try_lock_all()?.cut(sink, lsn)
     }
 
-    /// Walks the next shard of a running checkpoint by about `budget` entries (an extent, up to 1,200 entries, is not divided).
-    /// True when there may be more to do at once; false when no shard is left, or while the backlog has no room.
-    /// A shard that is locked is left for later. Called by workers; the pace is theirs.
+    /// Walks the next shard of a running checkpoint by about `budget` entries (an extent, up to 1,200 entries, is not
+    /// divided). True when there may be more to do at once; false when no shard is left, or while the backlog has no
+    /// room. A shard that is locked is left for later. Called by workers; the pace is theirs.
     ///
-    /// Shards take turns, so that blocks which follow each other in a file are of different shards, and the threads of a load
-    /// do not meet at one lock.
+    /// Shards take turns, so that blocks which follow each other in a file are of different shards, and the threads of
+    /// a load do not meet at one lock.
     pub fn walk_checkpoint(&self, budget: usize) -> bool {
         let walk = &self.walk;
         if walk.left.load(Ordering::Acquire) == 0 || !walk.backlog.has_room_for_walk() {
@@ -133,8 +138,8 @@ impl Store {
         self.walk.left.load(Ordering::Acquire)
     }
 
-    /// Gives a running checkpoint up: its sinks are dropped unfinished. Waits for each shard's lock in turn. Does nothing
-    /// when none is running.
+    /// Gives a running checkpoint up: its sinks are dropped unfinished. Waits for each shard's lock in turn. Does
+    /// nothing when none is running.
     pub fn abandon_checkpoint(&self) {
         for id in self.shard_ids() {
             let mut shard = self.lock_patiently(id);
@@ -148,8 +153,8 @@ impl Store {
         }
     }
 
-    /// Memory of a checkpoint's entries that are not written yet. Whoever writes them counts there; while it is full, writes
-    /// wait.
+    /// Memory of a checkpoint's entries that are not written yet. The thread that writes them counts there; while it is
+    /// full, writes wait.
     pub fn backlog(&self) -> &Arc<Backlog> {
         &self.walk.backlog
     }

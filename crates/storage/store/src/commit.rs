@@ -20,8 +20,8 @@ pub enum Blocked {
     Log,
     /// Memory in use is beyond the budget, and some of it is being freed: evicted entries, pages that are cleaned.
     Memory,
-    /// The log takes no record of this class until it works again: [`RecordSink::refusal`] says why. It is not tried again
-    /// but answered.
+    /// The log takes no record of this class until it works again: [`RecordSink::refusal`] says why. It is not tried
+    /// again but answered.
     ///
     /// [`RecordSink::refusal`]: crate::RecordSink::refusal
     Refused,
@@ -30,18 +30,18 @@ pub enum Blocked {
 impl Store {
     /// Runs one command, or one transaction, under the locks it needs; what it changed is one record of the log.
     ///
-    /// Order: (1) be admitted to the log, before any lock; (2) lock all shards, or none and be woken, and with them those that
-    /// waiting commands reach; (3) run, applying effects and building the record, and serve who waits for what was changed;
-    /// (4) append the record, still under the locks, so that the log has the order of the changes; (5) unlock, and announce
-    /// what others asked to be told; (6) the caller replies, and holds the reply back until the log is durable up to
-    /// [`Scratch::hold`].
+    /// Order: (1) be admitted to the log, before any lock; (2) lock all shards, or none and be woken, including the
+    /// shards that waiting commands reach; (3) run, applying effects and building the record, and serve commands that
+    /// wait for what was changed; (4) append the record, still under the locks, so that the log has the order of the
+    /// changes; (5) unlock, and announce the notices; (6) the caller replies, and holds the reply back until the log is
+    /// durable up to [`Scratch::hold`].
     ///
     /// # Errors
     /// [`Blocked`], with nothing changed.
     ///
     /// # Panics
-    /// A panic of `run` before its first change unlocks and goes on to the caller. After a change it ends the process:
-    /// half a command must not be seen.
+    /// A panic of `run` before its first change unlocks and propagates to the caller. After a change it ends the
+    /// process: half a command must not be seen.
     #[inline]
     pub fn commit<R>(
         &self,
@@ -56,7 +56,8 @@ impl Store {
         self.commit_locked(scratch, held, at, run)
     }
 
-    /// [`Store::commit`] for what needs one key, which was hashed for its keyspace then, with the way that was gone to it.
+    /// [`Store::commit`] for what needs one key, which was hashed for its keyspace then, with the way that was gone to
+    /// it.
     ///
     /// # Errors
     /// As there.
@@ -78,8 +79,8 @@ impl Store {
         self.commit_locked(scratch, held, at, run)
     }
 
-    /// Asks whether a running checkpoint can take what a command of this class may overwrite, and the log, if there is one,
-    /// whether it may append to it.
+    /// Asks whether a running checkpoint can take what a command of this class may overwrite, and the log, if there is
+    /// one, whether it may append to it.
     #[inline]
     fn admit(&self, scratch: &mut Scratch, at: &At) -> Result<(), Blocked> {
         if at.writes == WriteClass::Nothing {
@@ -122,7 +123,7 @@ impl Store {
         assert!(!*changed || result.is_ok(), "a command asked for a fetch after its first change");
         if scratch.log.sink.is_some() {
             scratch.hold = hold.get();
-            scratch.wrote = if *changed { append(held, scratch, at) } else { Lsn(0) };
+            scratch.wrote = if *changed { append(self, held, scratch, at) } else { Lsn(0) };
         }
         *changed = false;
         if result.is_err() {
@@ -134,7 +135,8 @@ impl Store {
         let held = std::mem::take(held);
         std::mem::forget(running);
         self.unlock(held);
-        // A served client finds its reply before the messages about its changes; it is woken when all clients have theirs.
+        // A served client finds its reply before the messages about its changes; it is woken when all clients have
+        // theirs.
         if let Some(served) = &served {
             served.settle();
         }
@@ -149,7 +151,7 @@ impl Store {
 }
 
 /// Appends the record of what was changed, and holds back replies that show it.
-fn append(held: &mut HeldShards<'_>, scratch: &mut Scratch, at: &At) -> Lsn {
+fn append(store: &Store, held: &mut HeldShards<'_>, scratch: &mut Scratch, at: &At) -> Lsn {
     let Some(sink) = &scratch.log.sink else { return Lsn(0) };
     let lsn = match scratch.record.payload() {
         None => sink.append(at.worker, scratch.record.bytes()),
@@ -158,7 +160,7 @@ fn append(held: &mut HeldShards<'_>, scratch: &mut Scratch, at: &At) -> Lsn {
     scratch.record.clear();
     if scratch.log.holds {
         scratch.hold = lsn;
-        scratch.touched.apply(held, lsn);
+        scratch.touched.apply(store, held, lsn);
     }
     lsn
 }

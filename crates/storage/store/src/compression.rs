@@ -1,4 +1,4 @@
-//! Which values are stored compressed, and how: what is configured, what was learned, and what came of it.
+//! Which values are stored compressed, and how: the settings, what was learned, and the figures.
 //!
 //! ```text
 //!  SET --(write)--> compress --> Effect::Set of the stored form --> engine, log, checkpoint
@@ -7,15 +7,16 @@
 //!  samples of what is compressed --> train (a thread of its own): raw, plain, or a new dictionary for a class of keys
 //! ```
 //!
-//! P1. Compressing changes no value, so a form that only memory knows is in no log: replay may meet the other one.
-//! P2. What reads as an integer is not compressed; nor is what would not get shorter by a sixteenth.
+//! P1. Compressing changes no value, and a form that only memory knows is in no log: replay may meet the other one.
+//! P2. A value that reads as an integer is not compressed, nor is one that would shrink by less than a sixteenth.
 //! P3. A dictionary in use is leased by its encoder until the form that was made with it is stored (`Encoded`).
-//! P4. A collection is compressed as a whole, its packed bytes or the changes that build its tree, if that is at most
-//!     [`COLLECTION_LEN_MAX`](types::decoder::COLLECTION_LEN_MAX) bytes: so much is decompressed to read an element of it. Of bigger ones leaves are
-//!     (`leaves`), each when nobody has used it for a while. Both when they are cold, also where strings are compressed as they are
-//!     written: whoever adds to a collection will mostly do so again.
-//! P5. Worker time of a pass: slices of at most 100 us and one value of 32 KiB, and no more than the share configured. Longer ones
-//!     are for a thread of their own (`long`).
+//! P4. A collection (its packed bytes, or the changes that build its tree) is compressed as a whole if it has at most
+//!     [`COLLECTION_LEN_MAX`](types::decoder::COLLECTION_LEN_MAX) bytes: reading one element decompresses all of them.
+//!     A bigger collection is compressed by leaf (`leaves`), each when it has been idle for a while. Collections are
+//!     compressed only when cold, even where strings are compressed on write: a client that adds to a collection
+//!     mostly does so again.
+//! P5. Worker time of a pass: slices of at most 100 us and one value of 32 KiB, and no more than the share configured.
+//!     Longer values go to a separate thread (`long`).
 
 mod leaves;
 mod long;
@@ -62,8 +63,8 @@ impl Codec {
         }
     }
 
-    /// Shorter strings stay raw unless another length is configured: five is that of CP-Redis, and below the other two hardly
-    /// anything gets shorter.
+    /// Shorter strings stay raw unless another length is configured: five is that of CP-Redis, and below the other two
+    /// hardly anything gets shorter.
     fn default_bytes_min(self) -> usize {
         match self {
             Self::Lzf => 5,
@@ -84,7 +85,7 @@ pub struct Settings {
     pub bytes_min: usize,
     /// Strings are compressed as they are written, not when they are cold.
     pub on_write: bool,
-    /// After so many seconds without access a value is cold.
+    /// Seconds without access after which a value is cold.
     pub idle_seconds: u32,
     /// What a pass may take of a worker's time, in hundredths.
     pub cpu_percent: u32,
@@ -97,7 +98,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether a value of these bytes is to be compressed, as far as it tells itself.
+    /// Whether a value of these bytes may be compressed, judged by the bytes alone.
     fn takes(&self, kind: Type, value: &[u8]) -> bool {
         self.takes_len(value.len()) && types::decoder::may_be_compressed(kind, value)
     }
@@ -119,10 +120,10 @@ impl Settings {
     }
 }
 
-/// A value has to get shorter by one part in so many (P2).
+/// A compressed value must be shorter by at least one part in this many (P2).
 const GAIN_PARTS: usize = 16;
 
-/// So long may the stored form of a value of this length be.
+/// Longest stored form allowed for a value of this length.
 fn len_max(len: usize) -> usize {
     len - len / GAIN_PARTS
 }
@@ -169,9 +170,10 @@ pub struct Compression {
     settings: RwLock<Settings>,
     /// Counts changes of the settings: each begins a pass over all values.
     generation: AtomicU32,
-    /// Counts dictionaries put to use, and classes found to compress that were doubted: after each, a pass looks at all values.
+    /// Counts dictionaries put to use, and classes found to compress that were doubted: after each, a pass looks at all
+    /// values.
     adoptions: AtomicU32,
-    /// Whether writes are compressed: of `settings`, for those who ask at each write.
+    /// Whether writes are compressed: a copy from `settings` that is cheap to read at each write.
     on_write: AtomicBool,
     /// The dictionaries that values in memory may name, and those in use.
     pub dictionaries: Arc<Dictionaries>,
@@ -217,7 +219,7 @@ impl Compression {
         *held = settings;
         self.on_write.store(settings.on_write && settings.codec != Codec::Off, Ordering::Relaxed);
         self.learn_anew(&settings);
-        // After the settings: who sees it reads these.
+        // After the settings: a thread that sees the new generation reads the new settings.
         self.generation.fetch_add(1, Ordering::Release);
     }
 
@@ -247,9 +249,9 @@ impl Compression {
         newest.filter_map(|dictionary| encoder(dictionary.number()).ok().map(Arc::new)).collect()
     }
 
-    /// Judges one class of which there are samples enough, and trains a dictionary for it where that may pay: some 10 to 200
-    /// milliseconds, for a thread that has them. `keep` makes a dictionary for a class durable and inserts it; `None` when it
-    /// cannot be. False when there was nothing to do.
+    /// Judges one class of which there are samples enough, and trains a dictionary for it where that may pay: some 10
+    /// to 200 milliseconds, for a thread that has them. `keep` makes a dictionary for a class durable and inserts it;
+    /// `None` when it cannot be. False when there was nothing to do.
     pub fn train(&self, keep: impl FnOnce(&[u8], Vec<u8>) -> Option<Lease>) -> bool {
         let Some(task) = self.trainer().next_task() else { return false };
         let id = task.class();
@@ -274,7 +276,8 @@ impl Compression {
         true
     }
 
-    /// Gives back what is prepared for compressing with dictionaries that nobody has used since the last call; whether there was any.
+    /// Frees what is prepared for compressing with dictionaries that were not used since the last call. True if there
+    /// was any.
     pub fn rest(&self) -> bool {
         self.trainer().rest()
     }
@@ -313,7 +316,8 @@ impl Compression {
         }
     }
 
-    /// Whether a raw value under this key would stay so, at this moment of the store's clock, and not even become a sample.
+    /// Whether a raw value under this key would stay so, at this moment of the store's clock, and not even become a
+    /// sample.
     fn is_resting(&self, space: KeyspaceId, key: &[u8], now_ns: u64) -> bool {
         let mut trainer = self.trainer();
         let class = trainer.class(space, key);
@@ -326,7 +330,8 @@ impl Compression {
         self.on_write.load(Ordering::Relaxed)
     }
 
-    /// The value, a string or the bytes of a collection, in its stored form, if it is to be compressed and gets shorter.
+    /// The value, a string or the bytes of a collection, in its stored form, if it is to be compressed and gets
+    /// shorter.
     pub(crate) fn encode<'c>(
         &self,
         coder: &'c mut Coder,
@@ -362,7 +367,8 @@ impl Compression {
         is_shorter.then_some(Encoded { bytes: &coder.stored, _encoder: encoder })
     }
 
-    /// What is configured, without a lock unless it has changed since the coder was last used: commands ask at each write.
+    /// What is configured, without a lock unless it has changed since the coder was last used: commands ask at each
+    /// write.
     fn settings_kept_by(&self, coder: &mut Coder) -> Settings {
         let generation = self.generation.load(Ordering::Acquire);
         if coder.generation != generation {

@@ -17,10 +17,11 @@
 //! data set         for every database with entries, ascending: mix its number, then add every entry's digest
 //! ```
 //!
-//! It is about values as commands see them: one that is stored compressed is to be decompressed first ([`Decoder::show`]).
+//! It is about values as commands see them: one that is stored compressed is to be decompressed first
+//! ([`Decoder::show`]).
 //!
-//! It says whether an entry expires, not when, and nothing about groups of consumers or optional fields. [`Store::digest`],
-//! by which tests compare stores, adds them.
+//! It says whether an entry expires, not when, and nothing about groups of consumers or optional fields.
+//! [`Store::digest`], by which tests compare stores, adds them.
 
 use crate::backed::visit_all;
 use crate::store::Store;
@@ -59,8 +60,8 @@ impl Digest {
         self.add(&entry.0);
     }
 
-    /// Adds a database to a data set: its number, and what [`Digest::add_entry`] made of its entries, of which there is at
-    /// least one. Databases come in ascending order.
+    /// Adds a database to a data set: its number, and what [`Digest::add_entry`] made of its entries, of which there is
+    /// at least one. Databases come in ascending order.
     pub fn add_database(&mut self, db: DbIndex, entries: Self) {
         self.mix(&db.0.to_be_bytes());
         self.toggle(entries.0);
@@ -120,8 +121,8 @@ impl Digest {
         }
     }
 
-    /// What the digest of an entry leaves out: when it expires, its optional fields that are logged, when its fields are due,
-    /// and what groups consume of it.
+    /// What the digest of an entry leaves out: when it expires, its optional fields that are logged, when its fields
+    /// are due, and what groups consume of it.
     fn mix_unseen(&mut self, entry: &Entry<'_>, now: UnixMs) {
         self.mix(&entry.expire_at.unwrap_or(UnixMs::MAX).to_be_bytes());
         let mut buffer = Vec::new();
@@ -181,9 +182,12 @@ impl Store {
         for db in (0..self.spaces.count() as u32).map(DbIndex) {
             let Some(space) = self.spaces.get(db) else { continue };
             let (mut entries, mut count) = (Digest::default(), 0);
+            let mut bytes = Vec::new();
             self.each_shard(|shard| {
                 visit_all(&mut shard.engine, space, &mut |entry| {
-                    let entry = &decoder.show(self.source(), *entry);
+                    // A value that cannot be read counts as an empty one.
+                    let entry = self.whole(*entry, &mut bytes).unwrap_or_else(|_| entry.without_value());
+                    let entry = &decoder.show(self.source(), entry);
                     if !is_absent(entry, now) {
                         let mut timed = Digest::of_entry(entry, now);
                         timed.mix_unseen(entry, now);
@@ -214,8 +218,8 @@ mod tests {
         Entry { key, kind, encoding, value: Value::Bytes(value), expire_at, stamp: 0, fields }
     }
 
-    /// What Valkey 9.1.2 answers for the same hashes. Times of fields are seen by our own digest alone; fields that are due
-    /// are seen by none.
+    /// What Valkey 9.1.2 answers for the same hashes. Times of fields are seen by our own digest alone; fields that are
+    /// due are seen by none.
     #[test]
     fn fields_count_until_they_are_due() {
         let hash = |packed, encoding| Entry {

@@ -4,9 +4,9 @@
 //! write over the budget therefore evicts what it brings and as much again, and cleans: the excess shrinks with every
 //! write, and no more is evicted than that.
 //!
-//! An excess that no single write has caused (a lower `maxmemory`, one huge value) is worked off in steps, by workers between
-//! their turns and by the writes that meet it. Such a write waits until little of it is left. A write is refused only when
-//! there is nothing to evict and nothing to clean.
+//! An excess that no single write has caused (a lower `maxmemory`, one huge value) is worked off in steps, by workers
+//! between their turns and by the writes that meet it. Such a write waits until little of it is left. A write is
+//! refused only when there is nothing to evict and nothing to clean.
 
 use crate::commit::Blocked;
 use crate::lock_set::LockSet;
@@ -26,7 +26,7 @@ pub struct Budget {
     /// What others hold that counts as the engines' memory does.
     others: OnceLock<Box<dyn Fn() -> u64 + Send + Sync>>,
     policy: RwLock<Option<EvictionPolicy>>,
-    /// How access is stamped, so that the policy can tell what goes first. Shards follow it.
+    /// How access is stamped, so that the policy can choose victims. Shards follow it.
     pub(crate) stamps: Arc<SharedStampMode>,
     /// Counts choices of a shard: each draws its chance from the number.
     choices: AtomicU64,
@@ -48,12 +48,16 @@ impl Default for Budget {
 }
 
 impl Budget {
+    pub(crate) fn max_bytes(&self) -> u64 {
+        self.max_bytes.load(Ordering::Relaxed)
+    }
+
     fn policy(&self) -> Option<EvictionPolicy> {
         *self.policy.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Bytes evicted beside what a write brings: a small entry and its share of the table.
+/// Bytes evicted in addition to what a write brings: a small entry and its share of the table.
 const EVICTION_BYTES_MIN: u64 = 128;
 
 /// Victims taken under one locking, and for one write at most.
@@ -75,7 +79,7 @@ const RECLAIM_STEP: usize = 32;
 /// What is to be evicted.
 struct Eviction {
     policy: EvictionPolicy,
-    /// About so many bytes.
+    /// About how many bytes to evict.
     wanted: u64,
     /// Nothing is evicted from a shard that has pages to clean.
     cleans_first: bool,
@@ -122,22 +126,22 @@ const DRAWS_MAX: usize = 16;
 const CHOICES_IN_VAIN_MAX: usize = 4;
 
 impl Store {
-    /// Sets `maxmemory` (0 for none) and its policy (`None` for `noeviction`), and how access is stamped for it. Takes no
-    /// shard lock, so it may be called from a command.
+    /// Sets `maxmemory` (0 for none) and its policy (`None` for `noeviction`), and how access is stamped for it. Takes
+    /// no shard lock, so it may be called from a command.
     pub fn set_budget(&self, max_bytes: u64, policy: Option<EvictionPolicy>, stamps: StampMode) {
         self.budget.max_bytes.store(if max_bytes == 0 { u64::MAX } else { max_bytes }, Ordering::Relaxed);
         *self.budget.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
         self.budget.stamps.set(stamps);
     }
 
-    /// Has bytes counted against the budget that are held elsewhere, as connections do. `bytes` is asked by every write while there is a
-    /// budget, so it is a few loads; said once, further calls change nothing.
+    /// Has bytes counted against the budget that are held elsewhere, as connections do. `bytes` is asked by every write
+    /// while there is a budget, so it is a few loads; said once, further calls change nothing.
     pub fn count_others(&self, bytes: impl Fn() -> u64 + Send + Sync + 'static) {
         self.budget.others.get_or_init(|| Box::new(bytes));
     }
 
-    /// What counts against the budget, as of now: the engines' memory, that of a running checkpoint, and what
-    /// [`Store::count_others`] was told of.
+    /// Bytes that count against the budget now: the memory of the engines and of a running checkpoint, and what the
+    /// callback of [`Store::count_others`] reports.
     #[inline]
     pub fn used_bytes(&self) -> u64 {
         let others = self.budget.others.get().map_or(0, |bytes| bytes());
@@ -158,8 +162,8 @@ impl Store {
         max != u64::MAX && self.used_bytes() > max - max / 16
     }
 
-    /// By how much data is beyond the budget, in bytes. What clients and a running checkpoint hold is no part of it: that comes
-    /// and goes by itself, and entries that a checkpoint has yet to write free nothing when they are evicted.
+    /// Bytes of data beyond the budget. Memory of clients and of a running checkpoint is not included: it is temporary,
+    /// and evicting an entry that a checkpoint has yet to write frees nothing.
     #[inline]
     pub fn excess_bytes(&self) -> u64 {
         let max = self.budget.max_bytes.load(Ordering::Relaxed);
@@ -171,16 +175,22 @@ impl Store {
         self.excess_bytes() > self.budget.max_bytes.load(Ordering::Relaxed) / SLACK_PARTS
     }
 
-    /// Makes room for a write of about so many bytes while over the budget. False when there is nothing to evict and nothing
-    /// to clean: the write is to be refused.
+    /// Makes room for a write of about `bytes` bytes while over the budget. False when there is nothing to evict and
+    /// nothing to clean: refuse the write.
     ///
     /// # Errors
-    /// [`Blocked::Memory`] while there is, and [`Blocked::Log`] when the log has no room for what would be evicted: the write is
-    /// to be tried again.
+    /// [`Blocked::Memory`] while there is, and [`Blocked::Log`] when the log has no room for the evictions: retry the
+    /// write.
     #[cold]
     pub fn evict(&self, bytes: usize, worker: usize, scratch: &mut Scratch) -> Result<bool, Blocked> {
-        let Some(policy) = self.budget.policy() else { return self.reclaim(worker) };
         let excess = if self.is_far_over_budget() { self.excess_bytes().min(EXCESS_STEP_BYTES) } else { 0 };
+        if let Some(has_room) = self.demote_for(bytes, excess, worker)? {
+            return Ok(has_room);
+        }
+        if self.gate.keeps_all() {
+            return Ok(true);
+        }
+        let Some(policy) = self.budget.policy() else { return self.reclaim(worker) };
         let wanted = (bytes as u64 * 2).max(EVICTION_BYTES_MIN).max(excess);
         let evicted = self.evict_some(&Eviction { policy, wanted, cleans_first: excess > 0 }, worker, scratch)?;
         match () {
@@ -193,7 +203,10 @@ impl Store {
 
     /// One step of working off what is over the budget; true when there is more to do at once.
     pub fn work_off_excess(&self, worker: usize, scratch: &mut Scratch) -> bool {
-        if self.excess_bytes() == 0 || self.gate.is_loading() {
+        if self.demote_step(worker) {
+            return true;
+        }
+        if self.excess_bytes() == 0 || self.gate.is_loading() || self.gate.keeps_all() {
             return false;
         }
         let Some(policy) = self.budget.policy() else { return false };
@@ -237,7 +250,7 @@ impl Store {
         }
     }
 
-    /// Evicts about so many bytes while over the budget, and cleans.
+    /// Evicts about as many bytes as `eviction` wants while over the budget, and cleans.
     fn evict_some(&self, eviction: &Eviction, worker: usize, scratch: &mut Scratch) -> Result<Evicted, Blocked> {
         scratch.client = 0;
         let (mut freed, mut victims, mut in_vain) = (0, 0, 0);
@@ -306,9 +319,9 @@ impl Store {
         })
     }
 
-    /// The shard to take a victim from: each as likely as it holds bytes, so that all lose what has been used as little.
-    /// Were they taken in turn, small ones would lose what large ones keep.
-    fn choose_shard(&self) -> ShardId {
+    /// The shard to take a victim from: each as likely as it holds bytes, so that all lose what has been used as
+    /// little. Were they taken in turn, small ones would lose what large ones keep.
+    pub(crate) fn choose_shard(&self) -> ShardId {
         let Budget { choices, largest: (largest, largest_bytes), .. } = &self.budget;
         let choice = choices.fetch_add(1, Ordering::Relaxed);
         if choice.is_multiple_of(CHOICES_PER_LOOK)
@@ -325,7 +338,7 @@ impl Store {
                 return shard;
             }
         }
-        // The others are small beside it.
+        // The others are small compared with it.
         ShardId(largest.load(Ordering::Relaxed) as u16)
     }
 }

@@ -1,22 +1,28 @@
-//! What stands before all commands of a server: data that is still being loaded, and writes that are refused.
+//! What stops commands before they run: data that is still being loaded, and writes that are refused.
 //!
-//! Whoever runs commands looks at one word; only when something is set there do they ask for the rest.
+//! A command checks one word, and asks for the rest only when a bit is set there.
 
 use base::UnixMs;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
 
 const LOADING: u8 = 1 << 0;
 const WRITES_REFUSED: u8 = 1 << 1;
-/// Not a reason to stop a command: whoever loads looks at it.
+/// Not a reason to stop a command: only the loader checks it.
 const CANCELLED: u8 = 1 << 2;
 const BUSY: u8 = 1 << 3;
+/// Writes of clients are refused: this is a replica.
+const READ_ONLY: u8 = 1 << 4;
+/// Commands on data are refused: a replica has no link to its primary.
+const STALE: u8 = 1 << 5;
+/// Nothing expires: the primary sends deletions.
+const REPLICA: u8 = 1 << 6;
+/// Nothing is evicted: the primary evicts.
+const KEEPS_ALL: u8 = 1 << 7;
 
 /// The gate of a store. Open at first.
 #[derive(Default)]
 pub struct Gate {
     bits: AtomicU8,
-    refusal: RwLock<String>,
     since: AtomicI64,
     loaded_bytes: AtomicU64,
     total_bytes: AtomicU64,
@@ -37,10 +43,11 @@ impl Gate {
     /// Whether anything is to be asked of the other methods.
     #[inline]
     pub fn is_open(&self) -> bool {
-        self.bits.load(Ordering::Acquire) & (LOADING | WRITES_REFUSED | BUSY) == 0
+        self.bits.load(Ordering::Acquire) & (LOADING | WRITES_REFUSED | BUSY | READ_ONLY | STALE) == 0
     }
 
-    /// Whether data is being loaded: no entry may be read or changed by commands, nothing expires and nothing is evicted.
+    /// Whether data is being loaded: no entry may be read or changed by commands, nothing expires and nothing is
+    /// evicted.
     #[inline]
     pub fn is_loading(&self) -> bool {
         self.bits.load(Ordering::Acquire) & LOADING != 0
@@ -54,12 +61,12 @@ impl Gate {
         self.bits.fetch_or(LOADING, Ordering::Release);
     }
 
-    /// So many bytes are to be loaded altogether.
+    /// Sets how many bytes are to be loaded altogether.
     pub fn set_total_bytes(&self, bytes: u64) {
         self.total_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// So many bytes more were loaded.
+    /// Adds to the bytes loaded.
     pub fn add_loaded_bytes(&self, bytes: u64) {
         self.loaded_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -70,12 +77,12 @@ impl Gate {
         self.bits.fetch_and(!LOADING, Ordering::Release);
     }
 
-    /// The server is to end: who loads gives up soon.
+    /// The server is to end: the loader gives up soon.
     pub fn cancel_loading(&self) {
         self.bits.fetch_or(CANCELLED, Ordering::Release);
     }
 
-    /// Whether who loads is to give up.
+    /// Whether the loader is to give up.
     pub fn is_cancelled(&self) -> bool {
         self.bits.load(Ordering::Acquire) & CANCELLED != 0
     }
@@ -89,9 +96,8 @@ impl Gate {
         })
     }
 
-    /// Refuses commands that may change entries, with this error: its code and text, without the leading `-`.
-    pub fn refuse_writes(&self, error: impl Into<String>) {
-        *self.refusal.write().unwrap_or_else(PoisonError::into_inner) = error.into();
+    /// Refuses commands that may change entries, since the last checkpoint failed.
+    pub fn refuse_writes(&self) {
         self.bits.fetch_or(WRITES_REFUSED, Ordering::Release);
     }
 
@@ -108,15 +114,57 @@ impl Gate {
         self.bits.load(Ordering::Acquire) & BUSY != 0
     }
 
+    /// Says whether this is a replica, whether it refuses writes of clients, and whether it evicts nothing.
+    pub fn set_replica(&self, is_replica: bool, is_read_only: bool, keeps_all: bool) {
+        self.put(REPLICA, is_replica);
+        self.put(READ_ONLY, is_replica && is_read_only);
+        self.put(KEEPS_ALL, is_replica && keeps_all);
+    }
+
+    /// Says whether commands on data are refused for want of a link to the primary.
+    pub fn set_stale(&self, is_stale: bool) {
+        self.put(STALE, is_stale);
+    }
+
+    fn put(&self, bit: u8, is_set: bool) {
+        match is_set {
+            true => self.bits.fetch_or(bit, Ordering::Release),
+            false => self.bits.fetch_and(!bit, Ordering::Release),
+        };
+    }
+
+    fn has(&self, bit: u8) -> bool {
+        self.bits.load(Ordering::Acquire) & bit != 0
+    }
+
+    /// Whether this is a replica: nothing expires by the clock here.
+    pub fn is_replica(&self) -> bool {
+        self.has(REPLICA)
+    }
+
+    /// Whether writes of clients are refused, since this is a replica.
+    pub fn is_read_only(&self) -> bool {
+        self.has(READ_ONLY)
+    }
+
+    /// Whether commands on data are refused, since the link to the primary is down.
+    pub fn is_stale(&self) -> bool {
+        self.has(STALE)
+    }
+
+    /// Whether nothing is evicted here.
+    pub fn keeps_all(&self) -> bool {
+        self.has(KEEPS_ALL)
+    }
+
     /// Lets them run again.
     pub fn allow_writes(&self) {
         self.bits.fetch_and(!WRITES_REFUSED, Ordering::Release);
     }
 
-    /// The error with which writes are refused; `None` when they are not.
-    pub fn refusal(&self) -> Option<String> {
-        let is_refused = self.bits.load(Ordering::Acquire) & WRITES_REFUSED != 0;
-        is_refused.then(|| self.refusal.read().unwrap_or_else(PoisonError::into_inner).clone())
+    /// Whether commands that may change entries are refused, since the last checkpoint failed.
+    pub fn refuses_writes(&self) -> bool {
+        self.has(WRITES_REFUSED)
     }
 }
 
@@ -125,24 +173,38 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_replica_refuses_writes_unless_it_may_write() {
+        let gate = Gate::default();
+        gate.set_replica(true, true, true);
+        assert!(!gate.is_open() && gate.is_replica() && gate.is_read_only() && gate.keeps_all() && !gate.is_stale());
+        gate.set_replica(true, false, false);
+        assert!(gate.is_open() && gate.is_replica() && !gate.is_read_only() && !gate.keeps_all());
+        gate.set_stale(true);
+        assert!(!gate.is_open() && gate.is_stale());
+        gate.set_stale(false);
+        gate.set_replica(false, true, true);
+        assert!(gate.is_open() && !gate.is_replica() && !gate.is_read_only() && !gate.keeps_all());
+    }
+
+    #[test]
     fn loading_and_refusals_come_and_go_by_themselves() {
         let gate = Gate::default();
-        assert!(gate.is_open() && gate.progress().is_none() && gate.refusal().is_none());
+        assert!(gate.is_open() && gate.progress().is_none() && !gate.refuses_writes());
         gate.begin_loading(5);
         gate.set_total_bytes(100);
         gate.add_loaded_bytes(30);
         gate.add_loaded_bytes(10);
         assert_eq!(gate.progress(), Some(LoadProgress { since: 5, loaded_bytes: 40, total_bytes: 100 }));
-        gate.refuse_writes("MISCONF no disk");
+        gate.refuse_writes();
         gate.end_loading();
         assert!(!gate.is_open() && !gate.is_loading());
-        assert_eq!(gate.refusal().as_deref(), Some("MISCONF no disk"));
+        assert!(gate.refuses_writes());
         gate.allow_writes();
         gate.set_busy(true);
         assert!(gate.is_busy() && !gate.is_open() && !gate.is_loading());
         gate.set_busy(false);
         gate.cancel_loading();
         assert!(gate.is_cancelled());
-        assert!(gate.is_open() && gate.refusal().is_none());
+        assert!(gate.is_open() && !gate.refuses_writes());
     }
 }

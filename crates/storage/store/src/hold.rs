@@ -4,8 +4,8 @@
 //! change of a key: holds[8 bits of its hash] = LSN      read of a key: wait for holds[8 bits of its hash]
 //! ```
 //!
-//! H1. The entry of a key is at least the position of the key's newest change. Keys share entries, so a reply may wait for a
-//!     change of another key: too long, never too short.
+//! H1. The entry of a key is at least the position of the key's newest change. Keys share entries, so a reply may wait
+//!     for a change of another key: too long, never too short.
 //! H2. Nothing is taken out: a position that the log has passed holds nothing back.
 
 use base::Lsn;

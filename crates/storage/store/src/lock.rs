@@ -1,7 +1,7 @@
 //! The lock of a shard: never sleeps, remembers which workers wait.
 //!
-//! A worker that finds the lock taken spins briefly, then enlists itself and parks the connection; whoever unlocks wakes
-//! the enlisted workers, which try again. The lock bit and the waiters share one word, so that unlocking is one atomic
+//! A worker that finds the lock taken spins briefly, then enlists itself and parks the connection. The unlock wakes the
+//! enlisted workers, which try again. The lock bit and the waiters share one word, so that unlocking is one atomic
 //! exchange and no wake-up can be lost: a worker enlists by an exchange that fails when the lock is free.
 //!
 //! L1. Only the thread that set `LOCKED` touches the value, and only until it clears the bit.
@@ -12,11 +12,11 @@ use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
 
-/// Set while somebody holds the lock; the lower bits name waiting workers.
+/// Set while the lock is held; the lower bits name waiting workers.
 const LOCKED: u64 = 1 << 63;
 
-/// Tries before a worker enlists. A holder keeps the lock for well under a microsecond unless it is descheduled, and then
-/// spinning on would not help.
+/// Tries before a worker enlists. A holder keeps the lock for well under a microsecond unless it is descheduled, and
+/// then spinning on would not help.
 const SPIN_COUNT: u32 = if cfg!(shuttle) { 1 } else { 64 };
 
 /// A set of workers, by number modulo [`WorkerSet::CAPACITY`].
@@ -42,7 +42,7 @@ impl WorkerSet {
         Self(bits)
     }
 
-    /// Whether nobody is in it.
+    /// Whether the set has no worker.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -53,7 +53,7 @@ impl WorkerSet {
     }
 }
 
-/// A value behind the lock.
+/// A value guarded by the lock.
 #[repr(C)]
 pub struct ShardLock<T> {
     word: AtomicU64,
@@ -69,7 +69,7 @@ impl<T> ShardLock<T> {
         Self { word: AtomicU64::new(0), value: UnsafeCell::new(value) }
     }
 
-    /// Whether nobody holds the lock. Then what all holders before did is visible.
+    /// Whether the lock is free. Then all that earlier holders did is visible.
     #[inline]
     pub fn is_open(&self) -> bool {
         self.word.load(Ordering::Acquire) & LOCKED == 0
@@ -127,7 +127,8 @@ impl<T> Held<'_, T> {
 
 impl<T> Drop for Held<'_, T> {
     fn drop(&mut self) {
-        // Reached only when a panic unwinds through a holder: the lock stays shut, since what it guards may be half done.
+        // Reached only when a panic unwinds through a holder: the lock stays shut, since what it guards may be half
+        // done.
         debug_assert!(std::thread::panicking(), "a shard lock was dropped, not unlocked");
     }
 }

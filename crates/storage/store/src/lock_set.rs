@@ -2,7 +2,7 @@
 //!
 //! D1. Locks are taken in ascending order of shard.
 //! D2. While holding one, a worker waits at most `Patience` for the next; then it opens all and starts over, having
-//!     changed nothing. Nobody sleeps while holding, so nobody can deadlock.
+//!     changed nothing. No holder ever sleeps, so there is no deadlock.
 
 use crate::lock::Held;
 use crate::shard::Shard;
@@ -169,7 +169,7 @@ impl Store {
             };
             let Some(held) = held else {
                 all.into_iter().for_each(|(_, held)| self.unlock_one(held));
-                // If it has come free meanwhile, the worker is told to try again at once.
+                // If it has come free meanwhile, wake the worker at once so that it retries.
                 if let Some(held) = lock.lock_or_enlist(worker) {
                     self.unlock_one(held);
                     self.wake(crate::lock::WorkerSet::one(worker));
@@ -181,7 +181,7 @@ impl Store {
         Some(HeldShards::Several(all))
     }
 
-    /// Opens the locks and wakes who waited for them.
+    /// Opens the locks and wakes the workers that waited for them.
     #[inline]
     pub(crate) fn unlock(&self, held: HeldShards<'_>) {
         match held {

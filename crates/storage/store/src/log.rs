@@ -1,13 +1,14 @@
-//! The command log as the store sees it: who takes records, says whether there is room, and how far they are safe.
+//! The command log as the store sees it: a sink that takes records, says whether it has room, and how far it is
+//! durable.
 //!
 //! ```text
-//! worker's scratch: LogView (generation, sink) <--refreshed when the generation differs-- LogSlot (under all shard locks)
+//! worker's scratch: LogView (generation, sink) <--refreshed on a new generation-- LogSlot (under all shard locks)
 //! ```
 //!
-//! G1. The sink changes only while all shard locks are held ([`AllLocked::set_log`]), so a command that holds a lock has the
-//!     one it will append to, and no record falls between two sinks.
-//! G2. A worker reads the slot through a copy of its own, and notices a change by a number: nothing is locked or counted on
-//!     the way of a command.
+//! G1. The sink changes only while all shard locks are held ([`AllLocked::set_log`]), so a command that holds a lock
+//!     has the one it will append to, and no record falls between two sinks.
+//! G2. A worker reads the slot through its own copy, and detects a change by comparing a number: a command locks and
+//!     counts nothing.
 
 use crate::hold::HoldTable;
 use crate::lock_set::HeldShards;
@@ -33,20 +34,20 @@ pub enum Admission {
 
 /// Takes the records of commands, in commit order per shard.
 pub trait RecordSink: Send + Sync {
-    /// Asked by a worker before it takes any lock. After [`Admission::Go`] the worker appends one record or none before it
-    /// asks again.
+    /// Asked by a worker before it takes any lock. After [`Admission::Go`] the worker appends one record or none before
+    /// it asks again.
     fn admit(&self, worker: usize, class: WriteClass) -> Admission {
         let _ = (worker, class);
         Admission::Go
     }
 
-    /// Why writes are refused, as an error reply without its leading `-`.
+    /// Why writes are refused, and what to do: a sentence that an error reply can end with.
     fn refusal(&self) -> String {
-        "MISCONF Errors writing to the AOF file: the command log has failed".to_owned()
+        "the command log has failed".to_owned()
     }
 
-    /// Adds a record and gives the position after it. Called while the record's shards are locked, on the worker's thread:
-    /// does not wait and cannot fail.
+    /// Adds a record and gives the position after it. Called while the record's shards are locked, on the worker's
+    /// thread: does not wait and cannot fail.
     fn append(&self, worker: usize, payload: &[u8]) -> Lsn;
 
     /// [`RecordSink::append`] of a payload of which a part is shared: that may be kept in place of a copy.
@@ -54,14 +55,15 @@ pub trait RecordSink: Send + Sync {
         self.append(worker, &payload.to_vec())
     }
 
-    /// Whether what the worker has appended is made durable only after its next [`end_turn`](RecordSink::end_turn), or when
-    /// that is long in coming.
+    /// Whether what the worker has appended is made durable only after its next [`end_turn`](RecordSink::end_turn), or
+    /// when that is long in coming.
     fn puts_off_sync(&self, worker: usize) -> bool {
         let _ = worker;
         false
     }
 
-    /// The worker has run what it had, and will append nothing more for a while: what it has appended is to become durable.
+    /// The worker has run what it had, and will append nothing more for a while: what it has appended is to become
+    /// durable.
     fn end_turn(&self, worker: usize) {
         let _ = worker;
     }
@@ -72,21 +74,23 @@ pub trait RecordSink: Send + Sync {
     /// The position after the last record appended.
     fn end(&self) -> Lsn;
 
-    /// Whether replies wait for [`RecordSink::durable`]. Asked when the sink is installed: who changes it installs the sink
-    /// again.
+    /// Whether replies wait for [`RecordSink::durable`]. Read when the sink is installed: a change of the answer
+    /// requires installing the sink again.
     fn holds_replies(&self) -> bool {
         false
     }
 
-    /// Whether the log counts as on: clients are told so, and may rely on it. False while it is being switched on.
+    /// Whether the log counts as on: clients see it as on, and may rely on it. False while it is being switched on.
     fn counts(&self) -> bool {
         true
     }
 
-    /// Looks at the clock, once a turn of a worker: whether what is not durable has become so old that writes are to wait.
+    /// Looks at the clock, once a turn of a worker: whether what is not durable has become so old that writes are to
+    /// wait.
     fn look(&self) {}
 
-    /// Has the worker woken when [`RecordSink::durable`] next advances. The worker looks at `durable` once more after this.
+    /// Has the worker woken when [`RecordSink::durable`] next advances. The worker looks at `durable` once more after
+    /// this.
     fn wait_for(&self, worker: usize) {
         let _ = worker;
     }
@@ -113,8 +117,8 @@ impl LogSlot {
     /// Brings a worker's copy up to date.
     #[inline]
     pub(crate) fn refresh(&self, view: &mut LogView) {
-        // Relaxed: under a shard lock its acquisition orders this load after any change (G1); without one an old sink does
-        // for now.
+        // Relaxed: under a shard lock its acquisition orders this load after any change (G1); without one an old sink
+        // does for now.
         if self.generation.load(Ordering::Relaxed) != view.generation {
             self.copy_to(view);
         }
@@ -147,10 +151,11 @@ pub struct AllLocked<'s> {
 }
 
 impl AllLocked<'_> {
-    /// Installs a log, replaces it, or removes it. Records of earlier commands are in the old one, all others go to the new.
+    /// Installs a log, replaces it, or removes it. Records of earlier commands are in the old log; all later ones go to
+    /// the new log.
     ///
-    /// Replies that the old log holds go out when the new one is durable beyond their positions, or at once when there is
-    /// none: who needs more syncs the old one first.
+    /// Replies that the old log holds go out when the new one is durable beyond their positions, or at once when there
+    /// is none: a caller that needs more syncs the old one first.
     pub fn set_log(&mut self, log: Option<Arc<dyn RecordSink>>) {
         // What was written before, perhaps under another mode, counts as written now: it may not be durable.
         let floor = log.as_ref().filter(|log| log.holds_replies()).map(|log| log.end());
@@ -173,8 +178,8 @@ impl Drop for AllLocked<'_> {
 }
 
 impl Store {
-    /// All shards at once, unless they cannot be had within a millisecond: then nothing is held, and the caller tries again
-    /// later. Not while holding another lock.
+    /// All shards at once, unless they cannot be had within a millisecond: then nothing is held, and the caller tries
+    /// again later. Not while holding another lock.
     pub fn try_lock_all(&self) -> Option<AllLocked<'_>> {
         let held = self.lock_all_within(Patience::for_all_locks())?;
         Some(AllLocked { store: self, held })

@@ -1,14 +1,13 @@
-//! What commands have others told: events to keys, messages of transactions, and keys that have changed, for those who cache
-//! them.
+//! What commands announce: events of keys, messages of transactions, and changed keys, for clients that cache them.
 //!
 //! ```text
-//! Txn::notify, publish, apply --> Scratch, in order --> outbox, under the shards' locks --> announced, after the unlock
+//! Txn::notify, publish, apply -> Scratch, in order -> outbox, under the shards' locks -> announced, after the unlock
 //! ```
 //!
-//! N1. Notices enter the outbox under the locks of the change they tell of, and leave it in that order, one announcer at a
-//!     time. So what is told about a key has the order of its changes, whichever workers make them.
-//! N2. Who has made a change returns from its commit when the change has been announced: by itself, or by another worker.
-//! N3. While nobody asks for anything, this costs a command one load of a word that does not change.
+//! N1. Notices enter the outbox under the locks of their change, and leave it in that order, one announcer at a time.
+//!     So the notices of a key have the order of its changes, whichever workers make them.
+//! N2. A commit returns when its change has been announced, by its own worker or by another.
+//! N3. While no client asks for notices, this costs a command one load of a word that does not change.
 
 use crate::store::Store;
 use crate::txn::Scratch;
@@ -17,7 +16,7 @@ use engine::{Key, NotifyClass};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Something to tell.
+/// Something to announce.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// Something has happened to a key.
@@ -49,10 +48,11 @@ pub enum Notice {
     Flushed,
 }
 
-/// Tells them. Given by whoever knows the clients.
+/// Delivers notices. The code that knows the clients provides it.
 pub trait Announce: Send + Sync {
-    /// Tells these, in this order; events in the ways that `classes` asks for. What tells of changes is to be kept back until
-    /// the log is durable up to `hold`; 0 if it need not be. Called by a worker, which holds no lock of a shard.
+    /// Announces these, in this order; events on the channels that `classes` asks for. Notices of changes must be held
+    /// back until the log is durable up to `hold`; 0 if they need not be. Called by a worker, which holds no lock of a
+    /// shard.
     fn announce(&self, notices: &[Notice], classes: NotifyClass, hold: Lsn, worker: usize);
 }
 
@@ -62,12 +62,12 @@ pub struct Notices {
     /// Classes of events asked for, and above them [`CHANGES`].
     asked: AtomicU32,
     outbox: Mutex<Vec<Batch>>,
-    /// Held by the one who announces.
+    /// Held by the thread that announces.
     announcing: Mutex<()>,
     announcer: OnceLock<Arc<dyn Announce>>,
 }
 
-/// What one command tells.
+/// The notices of one command.
 struct Batch {
     notices: Vec<Notice>,
     hold: Lsn,
@@ -77,13 +77,13 @@ struct Batch {
 const CHANGES: u32 = 1 << 16;
 
 impl Notices {
-    /// Sets who tells; once, before the first command.
+    /// Sets the announcer; once, before the first command.
     pub fn set_announcer(&self, announcer: Arc<dyn Announce>) {
         // A second one would mean two servers over one store; the first stays.
         let _ = self.announcer.set(announcer);
     }
 
-    /// Asks for events of these classes, as `notify-keyspace-events` does: none unless it says in which way they are told.
+    /// Asks for events of these classes, as `notify-keyspace-events` does: none unless it names a channel for them.
     pub fn ask_for_events(&self, classes: NotifyClass) {
         let is_told = classes.intersects(NotifyClass::KEYSPACE | NotifyClass::KEYEVENT);
         let classes = if is_told { classes } else { NotifyClass::empty() };
@@ -136,7 +136,7 @@ impl Notices {
         true
     }
 
-    /// Announces what is in the outbox, or waits for the one who does.
+    /// Announces what is in the outbox, or waits for the thread that does.
     #[cold]
     pub(crate) fn announce(&self, worker: usize) {
         let _announcing = self.announcing.lock().unwrap_or_else(PoisonError::into_inner);

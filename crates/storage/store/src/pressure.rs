@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! writer: over the memory budget, and nothing clean to drop --is_wanted--> flush
-//! flush:  unflushed changes are at their limit ------------is_behind----> writer: waits, others go on
+//! flush:  unflushed changes are at their limit ------------is_behind----> writer: waits, others continue
 //! flush:  cannot write rows -------------------------------is_failing----> writer: refused for want of memory
 //! ```
 //!
@@ -22,7 +22,7 @@ pub struct FlushPressure {
     is_failing: AtomicBool,
     /// Memory of the store of rows, which counts against the budget.
     row_store_bytes: AtomicU64,
-    /// Keyspaces with rows behind them.
+    /// Keyspaces that are backed by rows.
     spaces: RwLock<Vec<KeyspaceId>>,
 }
 
@@ -57,17 +57,17 @@ impl FlushPressure {
         self.row_store_bytes.load(Ordering::Relaxed)
     }
 
-    /// The keyspaces with rows behind them.
+    /// The keyspaces that are backed by rows.
     pub fn spaces(&self) -> Vec<KeyspaceId> {
         self.spaces.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether a keyspace has rows behind it.
+    /// Whether a keyspace is backed by rows.
     pub fn is_on_disk(&self, space: KeyspaceId) -> bool {
         self.spaces.read().unwrap_or_else(PoisonError::into_inner).contains(&space)
     }
 
-    /// Notes a keyspace with rows behind it.
+    /// Notes a keyspace that is backed by rows.
     pub(crate) fn add(&self, space: KeyspaceId) {
         self.spaces.write().unwrap_or_else(PoisonError::into_inner).push(space);
     }

@@ -1,7 +1,7 @@
-//! The short way of a command that answers from one entry, which is what most requests are: lock, read, answer, unlock.
+//! The fast path of a command that answers from one entry, which is what most requests are: lock, read, answer, unlock.
 //!
-//! It leaves out what only changes and waits need. Whatever else is out of the ordinary goes the way of all commands,
-//! [`Store::commit_one`], which is why nothing is done here before it is known that it is not.
+//! It leaves out what only changes and waits need. Any other case takes the path of all commands,
+//! [`Store::commit_one`]. So this path must detect such a case before it has done anything.
 
 use crate::lock::Held;
 use crate::shard::{Shard, ShardEngine};
@@ -12,11 +12,11 @@ use engine::{Engine, Entry, Key};
 use engine_mem::Way;
 
 impl Store {
-    /// Has `answer` look at the entry under a key of the selected database as it is now, as one read of a [`Txn`] does. `key` is
-    /// right but for its keyspace, and `way` is one to it there.
+    /// Calls `answer` with the entry under a key of the selected database as it is now, as one read of a [`Txn`] does.
+    /// `key` is right but for its keyspace, and `way` is one to it there.
     ///
-    /// `None`, with nothing done, when it has to go the way of all commands: the lock is taken, the entry is a compressed string
-    /// or has to be fetched, somebody wants to be told of keys that are missing.
+    /// `None`, with nothing done, when the command must take the path of all commands: the lock is taken, the entry is
+    /// a compressed string or has to be fetched, or a client has asked for events of missing keys.
     ///
     /// [`Txn`]: crate::Txn
     #[inline]

@@ -1,16 +1,17 @@
 //! From where on the records of the log count, keyspace by keyspace.
 //!
-//! A checkpoint holds all keyspaces in memory as of one position, and a store of rows holds a backed keyspace as of another.
-//! Replay begins at the lowest of these positions, and leaves out of each record what its keyspace has already.
+//! A checkpoint holds all keyspaces in memory as of one position, and a store of rows holds a backed keyspace as of
+//! another. Replay begins at the lowest of these positions, and leaves out of each record what its keyspace has
+//! already.
 //!
 //! ```text
 //! log:      |----x------c------------->     x: recovery point of a backed keyspace     c: cut of the checkpoint
 //! replayed:      |=====================     effects on the backed keyspace
-//!                       |==============     effects on all others, and SWAPDB
+//!                       |==============     effects on all others, SWAPDB, libraries and positions
 //! ```
 //!
-//! P1. No effect reads a keyspace with another recovery point than that of the one it changes: what is copied between the
-//!     two is recorded by its value (`Txn::apply`).
+//! P1. No effect reads a keyspace with another recovery point than that of the one it changes: what is copied between
+//!     the two is recorded by its value (`Txn::apply`).
 
 use base::{KeyspaceId, Lsn};
 use engine::Effect;
@@ -29,7 +30,7 @@ impl RecoveryPoints {
     /// Whether an effect of the record that ends at `lsn` is still to be applied.
     pub fn lacks(&self, effect: &Effect<'_>, lsn: Lsn) -> bool {
         let space = match *effect {
-            Effect::Swap { .. } => return lsn > self.loaded,
+            Effect::Swap { .. } | Effect::Library { .. } | Effect::Position { .. } => return lsn > self.loaded,
             Effect::Clear { space } => Some(space),
             _ => effect.keys().next().map(|key| key.space),
         };
@@ -55,5 +56,7 @@ mod tests {
         assert_eq!(lacks(Effect::Clear { space: backed }), [false, true, true, true]);
         assert_eq!(lacks(delete(memory)), [false, false, false, true]);
         assert_eq!(lacks(Effect::Swap { a: backed, b: memory }), [false, false, false, true]);
+        assert_eq!(lacks(Effect::Library { name: b"n", code: b"c" }), [false, false, false, true]);
+        assert_eq!(lacks(Effect::Position { text: b"p" }), [false, false, false, true]);
     }
 }

@@ -10,7 +10,7 @@ use base::hash::KeyHasher;
 use base::{DbIndex, KeyspaceId, Lsn, UnixMs};
 use cmdlog::DecodeError;
 use codec::DictionaryNumber;
-use engine::{Effect, Key, Keyspace, WriteClass};
+use engine::{Effect, Engine, Key, Keyspace, WriteClass};
 use std::sync::{Arc, PoisonError};
 use value::cold::Keeper;
 
@@ -42,20 +42,28 @@ pub enum ReplayError {
 }
 
 impl Store {
-    /// Applies one effect of a checkpoint that is being loaded, which is about one key. Nothing else runs yet.
+    /// Applies one effect of a checkpoint that is being loaded: about one key, a library, or the position. Nothing else
+    /// runs yet.
     pub fn load(&self, effect: &Effect<'_>) {
+        match effect {
+            Effect::Library { name, code } => return self.libraries.apply(name, code),
+            Effect::Position { text } => return self.position.set(text),
+            _ => {}
+        }
         let Some(key) = effect.keys().next() else { return };
         let lock = &self.shard(self.shard_of(key)).lock;
         loop {
             if let Some(mut held) = lock.spin_lock() {
                 types::apply::apply(&mut Loading { engine: &mut held.engine, store: self }, effect);
-                return self.unlock_one(held);
+                self.unlock_one(held);
+                return self.demote_while_loading(self.shard_of(key));
             }
             std::thread::yield_now();
         }
     }
 
-    /// A dictionary that a stored value needs and that is not known; `None` when all are. After a load: nothing was read then.
+    /// A dictionary that a stored value needs and that is not known; `None` when all are. After a load: nothing was
+    /// read then.
     pub fn missing_dictionary(&self) -> Option<DictionaryNumber> {
         let known = &self.compression.dictionaries;
         self.memory.values_by_dictionary().into_keys().find(|number| known.get(*number).is_none())
@@ -70,8 +78,8 @@ impl Store {
     /// ([`RecoveryPoints`]). No clock is looked at: during replay nothing is expired (E3). Reads rows that it changes.
     ///
     /// # Errors
-    /// [`ReplayError`] when the payload is no record, or none of this store's databases, or has a value that cannot be read here;
-    /// nothing is applied then.
+    /// [`ReplayError`] when the payload is no record, or none of this store's databases, or has a value that cannot be
+    /// read here; nothing is applied then.
     pub fn replay(&self, scratch: &mut Scratch, lsn: Lsn, payload: &[u8]) -> Result<(), ReplayError> {
         let mut effects = cmdlog::effects(payload, &self.hasher).collect::<Result<Vec<_>, _>>()?;
         // Keyspaces are numbered as the databases were when there were no exchanges yet.
@@ -97,7 +105,7 @@ impl Store {
         while self
             .commit(scratch, &LockSet::All, &at, |txn| {
                 effects.iter().for_each(|effect| txn.apply(effect));
-                // It has been told when it happened.
+                // It was announced when it happened.
                 txn.scratch.notices.clear();
                 Ok(())
             })
@@ -106,15 +114,27 @@ impl Store {
             std::thread::yield_now();
         }
         self.release(&wants);
+        if self.wants_demotion() {
+            effects.iter().flat_map(Effect::keys).for_each(|key| self.demote_while_loading(self.shard_of(key)));
+        }
         Ok(())
     }
 
-    /// Has every row in memory that effects go on with. To be released when they are applied.
+    fn is_away(&self, key: &Key<'_>) -> bool {
+        let mut held = self.lock_patiently(self.shard_of(key));
+        let is_away = matches!(held.engine.read(key, false), Ok(Some(entry)) if entry.is_away());
+        self.unlock_one(held);
+        is_away
+    }
+
+    /// Loads every row that these effects edit. The caller releases them when the effects are applied.
     fn load_rows_of(&self, effects: &[Effect<'_>]) -> Result<Vec<Want>, ReplayError> {
         let mut wants = Vec::new();
         for key in effects.iter().filter_map(changed_row) {
             match self.load_row(key) {
                 Ok(want) => wants.extend(want),
+                // It stays away: damage on a tier costs the keys of the damaged values, and no start.
+                Err(_) if self.is_away(key) => {}
                 Err(error) => {
                     self.release(&wants);
                     let (key, why) = (key.bytes.escape_ascii().to_string(), error.to_string());
@@ -126,7 +146,7 @@ impl Store {
     }
 }
 
-/// The entry that an effect goes on with; `None` when it stores a new one, or removes one.
+/// The entry that an effect edits; `None` when it stores a new one, or removes one.
 fn changed_row<'e>(effect: &'e Effect<'_>) -> Option<&'e Key<'e>> {
     match effect {
         Effect::Splice { key, .. }
@@ -136,7 +156,7 @@ fn changed_row<'e>(effect: &'e Effect<'_>) -> Option<&'e Key<'e>> {
         Effect::Edit { key, .. } | Effect::Leaves { key, .. } | Effect::Replace { key, .. } => Some(key),
         Effect::Rename { from, .. } | Effect::Copy { from, .. } => Some(from),
         Effect::Set { .. } | Effect::Store { .. } | Effect::StoreWith { .. } | Effect::Delete { .. } => None,
-        Effect::Clear { .. } | Effect::Swap { .. } => None,
+        Effect::Clear { .. } | Effect::Swap { .. } | Effect::Library { .. } | Effect::Position { .. } => None,
     }
 }
 
@@ -161,7 +181,7 @@ impl types::apply::Engines for Loading<'_> {
         self.store.compression.keeper()
     }
 
-    fn decompress(&mut self, _key: &Key<'_>) {
+    fn decompress(&mut self, _key: &Key<'_>) -> bool {
         unreachable!("a checkpoint holds nothing compressed and its changes")
     }
 }

@@ -1,13 +1,15 @@
-//! Serving commands that wait for keys: done by whoever changes a key, under its own locks, in the same record.
+//! Serving commands that wait for keys: the command that changes a key does it, under its own locks, in the same
+//! record.
 //!
 //! ```text
 //! locked -> waiters reach further shards? unlock, lock the union, look again -> run, noting keys that are waited for
 //!        -> serve their waiters, in order -> append the record -> unlock -> have the answers sent
 //! ```
 //!
-//! V1. The locks cover every key that a waiter of a locked shard reaches (`Store::lock_beside`), before anything changes.
-//! V2. Keys are served in the order in which they were changed, each waiter of a key in the order in which it came, after
-//!     the whole command or transaction. What serving changes is waited for in its turn, behind those.
+//! V1. The locks cover every key that a waiter of a locked shard reaches (`Store::lock_beside`), before anything
+//! changes.
+//! V2. Keys are served in the order in which they were changed, each waiter of a key in the order in which it came,
+//!     after the whole command or transaction. Keys that serving changes are served after those.
 //! V3. An answer is sent only when its changes have their place in the log, and is held back with them.
 //! V4. A wait has ended before the changes of serving it are announced, so that a served client is notified of its own
 //!     changes after its reply.
@@ -25,9 +27,9 @@ use std::sync::Arc;
 pub(crate) struct Serving {
     /// Runs commands.
     server: Option<Arc<dyn Serve>>,
-    /// Keys changed by the running command that somebody waits for.
+    /// Keys changed by the running command that commands wait for.
     ready: VecDeque<(KeyspaceId, Vec<u8>)>,
-    /// Who was served and does not know it yet.
+    /// Waiters that were served and not notified yet.
     served: Vec<Arc<dyn Waiter>>,
 }
 
@@ -82,8 +84,8 @@ impl Served {
 }
 
 impl Store {
-    /// The locks of a command that may change keys, and with them those that serving their waiters takes. `hash` is that of
-    /// its only key. `None` after enlisting `worker` with a lock that was taken; then none is held.
+    /// The locks of a command that may change keys, and with them those that serving their waiters takes. `hash` is
+    /// that of its only key. `None` after enlisting `worker` with a lock that was taken; then none is held.
     #[inline]
     pub(crate) fn lock_beside<'s>(
         &'s self,
@@ -119,7 +121,8 @@ impl Store {
         }
     }
 
-    /// Forgets a waiter that has ended without being served. Tables of shards that are locked now lose it at a later sweep.
+    /// Forgets a waiter that has ended without being served. Tables of shards that are locked now lose it at a later
+    /// sweep.
     pub fn forget_waiter(&self, waiter: &dyn Waiter) {
         let Some(space) = self.spaces.get(waiter.db()) else { return };
         waiter.visit_keys(&mut |bytes, is_awaited| {
@@ -148,7 +151,8 @@ impl Txn<'_> {
         });
     }
 
-    /// Reads the rows that serving may need, where that can mean to fetch them: it must not happen after the first change.
+    /// Reads the rows that serving may need, where that can mean to fetch them: it must not happen after the first
+    /// change.
     #[inline]
     pub(crate) fn prepare_to_serve(&mut self, writes: WriteClass) -> Result<(), Fetch> {
         if writes == WriteClass::Nothing || self.held.iter_mut().all(|shard| shard.waits.is_empty()) {

@@ -1,4 +1,4 @@
-//! One shard: the storage of a slice of the keyspace, and what is kept beside it under the same lock.
+//! One shard: the storage of a slice of the keyspace, and the tables that the same lock guards.
 
 use crate::hold::HoldTable;
 use crate::waits::WaitTable;
@@ -18,14 +18,14 @@ pub struct Shard {
     pub engine: ShardEngine,
     /// Up to where the log has to be durable before a reply shows a key; `None` unless replies wait for the log.
     pub holds: Option<Box<HoldTable>>,
-    /// Who watches keys of this shard.
+    /// The watched keys of this shard.
     pub watch: WatchTable,
     /// Which commands wait for keys of this shard.
     pub waits: WaitTable,
 }
 
 impl Shard {
-    /// Tells the watchers of what an effect changes here.
+    /// Flags the watchers of the keys that an effect changes here.
     #[inline]
     pub fn touch_watchers(&mut self, effect: &Effect<'_>) {
         if !self.watch.is_empty() {
@@ -60,9 +60,9 @@ impl Shard {
 /// Units of cleaning for a row that comes over the memory budget.
 const ROOM_STEP: usize = 16;
 
-/// The engine of a shard: memory, called directly, or another one behind its trait.
+/// The engine of a shard: memory, called directly, or another one through its trait.
 pub enum ShardEngine {
-    /// In memory; answers [`Fetch`] only for keyspaces with rows behind them.
+    /// In memory; answers [`Fetch`] only for backed keyspaces.
     Memory(Box<MemEngine>),
     /// Any engine, for tests of the contract and, later, for other media.
     Other(Box<dyn Engine>),
@@ -79,12 +79,12 @@ impl ShardEngine {
 }
 
 impl ShardEngine {
-    /// Whether rows stand behind the keyspace.
+    /// Whether the keyspace is backed by rows.
     pub(crate) fn is_backed(&self, space: KeyspaceId) -> bool {
         matches!(self, Self::Memory(engine) if engine.is_backed(space))
     }
 
-    /// Drops entries that rows hold as well, about so many bytes of them. Gives how many it dropped.
+    /// Drops about `bytes` bytes of entries that rows hold as well. Returns how many entries it dropped.
     pub(crate) fn drop_clean(&mut self, bytes: usize) -> usize {
         match self {
             Self::Memory(engine) if engine.may_fetch() => engine.drop_clean_anywhere(bytes),
@@ -100,7 +100,7 @@ impl ShardEngine {
     /// The same, and gives pages back.
     pub(crate) fn make_room(&mut self, bytes: usize) {
         if let Self::Memory(engine) = self
-            && engine.drop_clean_anywhere(bytes) > 0
+            && (engine.drop_clean_anywhere(bytes) > 0 || engine.demote(bytes).count > 0)
         {
             engine.clean_closely(ROOM_STEP);
         }

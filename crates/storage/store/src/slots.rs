@@ -1,8 +1,9 @@
 //! From cluster slot to shard.
 //!
 //! Shares are skewed: shard i of n gets a share proportional to 2^(i/n), the largest nearly twice the smallest. With
-//! equal shares all tables would reach the same size, and grow, at the same moment, and what one has just freed nobody
-//! could use (measured: 53.7 bytes a key with equal shards, 42.1 with skewed ones, at 5 M keys of 16 + 16 bytes).
+//! equal shares all tables would reach the same size and grow at the same moment, and no table could reuse the memory
+//! that another has just freed (measured: 53.7 bytes a key with equal shares, 42.1 with skewed ones, at 5 M keys of 16
+//! + 16 bytes).
 
 use base::slot::SLOT_COUNT;
 use base::{ShardId, SlotId};

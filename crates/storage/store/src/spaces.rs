@@ -20,7 +20,7 @@ impl Spaces {
         self.by_index.len()
     }
 
-    /// The keyspace behind a number.
+    /// The keyspace of a number.
     #[inline]
     pub fn get(&self, index: DbIndex) -> Option<KeyspaceId> {
         // Relaxed: the shard locks order this with SWAPDB's stores.

@@ -3,26 +3,30 @@
 use crate::checkpoint::Walk;
 use crate::compression::Compression;
 use crate::gate::Gate;
+use crate::libraries::LibrarySlot;
 use crate::lock::{Held, ShardLock, WorkerSet};
 use crate::log::{LogSlot, RecordSink};
 use crate::notices::Notices;
+use crate::position::PositionSlot;
 use crate::pressure::FlushPressure;
 use crate::recovery_points::RecoveryPoints;
 use crate::shard::{Shard, ShardEngine};
 use crate::slots::SlotMap;
 use crate::spaces::Spaces;
+use crate::tiered::TierCounts;
 use crate::waits::{AwaitedKeys, WaitTable};
 use crate::watch::WatchTable;
 use base::hash::KeyHasher;
 use base::{Clock, DbIndex, Entropy, KeyspaceId, ShardId};
-use engine::{Backlog, Engine, Entry, Key, Value};
+use engine::tier::WrittenShards;
+use engine::{Backlog, Engine, Entry, Key, Value, ValueTier};
 use engine_mem::{MemEngine, MemHints, MemoryArena, MemoryUse, Way};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use types::Source;
 use value::Limits;
 
-/// Wakes workers that wait for a shard lock. Given by whoever runs the workers.
+/// Wakes workers that wait for a shard lock. The code that runs the workers provides it.
 pub trait Wake: Send + Sync {
     /// These workers try their parked connections again.
     fn wake(&self, workers: WorkerSet);
@@ -40,14 +44,15 @@ pub struct StoreOptions {
     pub entropy: Arc<dyn Entropy>,
     /// Wakes workers.
     pub wake: Arc<dyn Wake>,
-    /// Where records go at first; `None` means the log is off and no record is built. See [`AllLocked::set_log`](crate::AllLocked::set_log).
+    /// Where records go at first; `None` means the log is off and no record is built. See
+    /// [`AllLocked::set_log`](crate::AllLocked::set_log).
     pub log: Option<Arc<dyn RecordSink>>,
     /// Puts another engine around or in place of the memory engine: tests of the engine contract.
     pub engine: fn(MemEngine) -> ShardEngine,
 }
 
-/// A lock on its own cache lines, and before it what may be read without it. In this order, and that of the parts, the way to
-/// an entry reads one line here: with 64 shards, the lines of all of them are as many as the nearest cache has.
+/// A lock on its own cache lines, and before it what may be read without it. In this order, and that of the parts, the
+/// way to an entry reads one line here: with 64 shards, the lines of all of them are as many as the nearest cache has.
 #[repr(C, align(128))]
 pub(crate) struct ShardCell {
     hints: Arc<MemHints>,
@@ -79,7 +84,7 @@ pub struct Store {
     /// How many keys commands wait for.
     pub awaited_keys: Arc<AwaitedKeys>,
     pub(crate) walk: Walk,
-    /// What is told to others.
+    /// Notices for clients.
     pub notices: Notices,
     /// What stands before all commands: loading, and writes refused.
     pub gate: Gate,
@@ -89,6 +94,16 @@ pub struct Store {
     pub flushes: AtomicU64,
     /// Flushes of databases on disk.
     pub pressure: FlushPressure,
+    /// The libraries of functions.
+    pub libraries: LibrarySlot,
+    /// Where a replica is in the stream of its primary.
+    pub position: PositionSlot,
+    /// Where values go that memory has no room for.
+    pub(crate) tier: OnceLock<Arc<dyn ValueTier>>,
+    /// What has gone there and come back.
+    pub tier_counts: TierCounts,
+    /// Shards with values that go to a tier at once.
+    pub(crate) written: Arc<WrittenShards>,
 }
 
 impl Store {
@@ -146,6 +161,11 @@ impl Store {
             recovery_points: RwLock::default(),
             flushes: AtomicU64::new(0),
             pressure: FlushPressure::default(),
+            libraries: LibrarySlot::default(),
+            position: PositionSlot::default(),
+            tier: OnceLock::new(),
+            tier_counts: TierCounts::default(),
+            written: Arc::new(WrittenShards::new(options.shard_count)),
         };
         if let (Some(log), Some(mut all)) = (options.log, store.try_lock_all()) {
             all.set_log(Some(log));
@@ -169,7 +189,7 @@ impl Store {
         self.slots.shard_of(base::slot::slot_of(key))
     }
 
-    /// The shard a scan cursor stands in; the first when the cursor is none of ours.
+    /// The shard a scan cursor is in; the first when the cursor is not one of this server.
     pub fn shard_of_cursor(&self, cursor: u64) -> ShardId {
         let shard = ShardId(cursor as u16);
         if shard.index() < self.shards.len() { shard } else { ShardId(0) }
@@ -208,8 +228,8 @@ impl Store {
         self.shard(shard).hints.prefetch_entry(way, hash)
     }
 
-    /// Has the processor load what requests for elements of a collection will read, if it is a big one and nobody keeps its
-    /// shard: a hint, no more. See [`value::Big::load`].
+    /// Prefetches what requests for elements of a collection will read, if it is a big one and its shard is free: only
+    /// a hint. See [`value::Big::load`].
     pub fn load_elements(&self, shard: ShardId, key: &Key<'_>, requests: &[[&[u8]; 2]], is_edit: bool) {
         let Some(mut held) = self.shard(shard).lock.spin_lock() else { return };
         if let Ok(Some(Entry { value: Value::Big(big), .. })) = held.engine.read(key, false) {
@@ -218,7 +238,7 @@ impl Store {
         self.unlock_one(held);
     }
 
-    /// Bytes of a shard's entries, as it told last.
+    /// Bytes of a shard's entries, as it reported last.
     pub(crate) fn entry_bytes(&self, shard: ShardId) -> u64 {
         self.shard(shard).hints.live_bytes() as u64
     }
@@ -236,8 +256,8 @@ impl Store {
         Source { dictionaries, hasher: &self.hasher, limits: &self.packed }
     }
 
-    /// Entries, and among them those with an expiration, of a database. Takes one lock after the other, so the sum is of
-    /// slightly different moments; shards whose lock is taken longer than a spin are waited for.
+    /// Entries, and among them those with an expiration, of a database. Takes one lock after the other, so the sum is
+    /// of slightly different moments; shards whose lock is taken longer than a spin are waited for.
     pub fn len(&self, db: DbIndex) -> (u64, u64) {
         let Some(space) = self.spaces.get(db) else { return (0, 0) };
         self.each_shard(|shard| (shard.engine.len(space), shard.engine.expiring_len(space)))
@@ -254,7 +274,7 @@ impl Store {
         })
     }
 
-    /// Takes a shard's lock, waiting for as long as somebody else holds it. Not while holding another: see D2.
+    /// Takes a shard's lock, waiting until it is free. Not while holding another: see D2 of `lock_set.rs`.
     pub(crate) fn lock_patiently(&self, shard: ShardId) -> Held<'_, Shard> {
         loop {
             match self.shard(shard).lock.spin_lock() {

@@ -1,4 +1,5 @@
-//! A walk over the entries of a database in steps, each of one shard under its lock: for what needs all entries and has time.
+//! A walk over the entries of a database in steps, each of one shard under its lock: for what needs all entries and has
+//! time.
 //!
 //! S1. An entry that is there throughout the walk is visited once; one that comes or goes meanwhile at most once.
 //! S2. A step looks at one stretch of a shard's table: up to 1,200 entries, mostly far fewer.
@@ -12,7 +13,7 @@ use engine::{Engine, Entry};
 pub struct Survey {
     space: KeyspaceId,
     shard: ShardId,
-    /// The hash to go on from in this shard.
+    /// The hash to continue from in this shard.
     from: u64,
     seen: Lsn,
 }
@@ -34,7 +35,8 @@ impl Survey {
         Self { space, shard: ShardId(0), from: 0, seen: Lsn(0) }
     }
 
-    /// Up to where the log has to be durable before somebody is told of what was visited; 0 while replies do not wait for it.
+    /// Up to where the log must be durable before a reply may show what was visited; 0 while replies do not wait for
+    /// it.
     pub fn seen(&self) -> Lsn {
         self.seen
     }

@@ -1,5 +1,5 @@
-//! What locks are made of. A build with `--cfg shuttle` takes shuttle's atomics instead, whose every access is a point where
-//! another thread may go on, so that tests run the same code under chosen schedules; see `tests/lock_order.rs`.
+//! What locks are made of. A build with `--cfg shuttle` takes shuttle's atomics instead: at each access another thread
+//! may run, so tests run the same code under chosen schedules; see `tests/lock_order.rs`.
 
 #[cfg(not(shuttle))]
 mod chosen {
@@ -24,8 +24,8 @@ mod chosen {
             Self { length: Duration::from_millis(1), since: None }
         }
 
-        /// Whether the wait has lasted long enough. It begins with the first call, so that a lock which is free costs no
-        /// reading of the clock.
+        /// Whether the wait has lasted long enough. It begins with the first call, so that a lock which is free costs
+        /// no reading of the clock.
         pub(crate) fn is_over(&mut self) -> bool {
             let now = Instant::now();
             now.duration_since(*self.since.get_or_insert(now)) >= self.length

@@ -13,8 +13,8 @@ use crate::wants::Want;
 use base::{DbIndex, KeyspaceId, Lsn, ShardId, UnixMs};
 use cmdlog::RecordBuilder;
 use engine::{
-    Effect, Engine, Entry, Fetch, Key, Keyspace, Left, NotifyClass, ScanStep, SharedBytes, Type, Usage, Value, Waiter,
-    WriteClass,
+    Effect, Engine, Entry, Fetch, Key, Keyspace, Left, Libraries, NotifyClass, ScanStep, SharedBytes, Type, Usage,
+    Value, Waiter, WriteClass,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub struct Scratch {
     pub evicted: u64,
     /// The client whose command runs; 0 for none.
     pub client: u64,
-    /// What the running command has others told.
+    /// The notices of the running command.
     pub(crate) notices: Vec<Notice>,
     /// See [`Keyspace::take_buffer`].
     buffer: Vec<u8>,
@@ -64,7 +64,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Whether there was a log when the last command ran; only then do the other two methods tell of it.
+    /// Whether there was a log when the last command ran; only then do the other two methods mean anything.
     #[inline]
     pub fn is_logged(&self) -> bool {
         self.log.sink.is_some()
@@ -80,8 +80,8 @@ impl Scratch {
         (self.wrote > Lsn(0)).then_some(self.wrote)
     }
 
-    /// The last command's reply is to be kept back until the log is durable up to here: it tells of its own change, or of
-    /// one by others that could still be lost. `None` when replies do not wait.
+    /// Hold the last command's reply back until the log is durable up to here: the reply shows its own change, or one
+    /// of another command that could still be lost. `None` when replies do not wait.
     pub fn hold(&self) -> Option<Lsn> {
         (self.log.holds && self.hold > Lsn(0)).then_some(self.hold)
     }
@@ -93,6 +93,8 @@ pub(crate) struct Touched {
     keys: Vec<(ShardId, u8)>,
     /// There are too many to name, or whole keyspaces are among them.
     all: bool,
+    /// Libraries have changed.
+    libraries: bool,
 }
 
 /// Keys named at most: a command that changes more holds back replies about all keys of its shards.
@@ -107,7 +109,10 @@ impl Touched {
     }
 
     /// Puts the position of the changes into the shards' tables.
-    pub(crate) fn apply(&mut self, held: &mut HeldShards<'_>, lsn: Lsn) {
+    pub(crate) fn apply(&mut self, store: &Store, held: &mut HeldShards<'_>, lsn: Lsn) {
+        if std::mem::take(&mut self.libraries) {
+            store.libraries.set_changed_at(lsn);
+        }
         if std::mem::take(&mut self.all) {
             held.iter_mut().filter_map(|shard| shard.holds.as_mut()).for_each(|holds| holds.touch_all(lsn));
         } else {
@@ -175,7 +180,7 @@ impl<'s> Txn<'s> {
         Self { store, held, scratch, now, space, touch, changed: false, holds, hold, walk: None }
     }
 
-    /// The reply will tell of this key.
+    /// The reply will depend on this key.
     #[inline]
     fn look_at(&mut self, key: &Key<'_>) {
         if self.holds {
@@ -189,7 +194,7 @@ impl<'s> Txn<'s> {
         self.hold.set(self.hold.get().max(lsn));
     }
 
-    /// The reply will tell of any keys of the shard.
+    /// The reply may depend on any key of the shard.
     #[inline]
     fn look_over(&self, shard: &Shard) {
         if let Some(holds) = &shard.holds {
@@ -202,7 +207,7 @@ impl<'s> Txn<'s> {
         self.hold.set(self.hold.get().max(newest));
     }
 
-    /// Visits the shards held, or all of them one after the other, for a reply that tells of any of their keys.
+    /// Visits the shards held, or all of them one after the other, for a reply that depends on any of their keys.
     fn over_shards(&self, each: impl Fn(&Shard) -> u64) -> u64 {
         let look = |shard: &Shard| {
             self.look_over(shard);
@@ -224,6 +229,7 @@ impl<'s> Txn<'s> {
             return;
         }
         touched.all |= matches!(effect, Effect::Clear { .. } | Effect::Swap { .. });
+        touched.libraries |= matches!(effect, Effect::Library { .. });
         effect.keys().for_each(|key| touched.add(self.store.shard_of(key), key));
     }
 
@@ -246,13 +252,13 @@ impl<'s> Txn<'s> {
         Some(*key)
     }
 
-    /// Goes on at another time: for commands of different times that are to be one record.
+    /// Continues at another time: for commands of different times that are one record.
     pub fn set_time(&mut self, now: UnixMs) {
         self.now = now;
         tell_time(&mut self.held, now);
     }
 
-    /// An entry that has expired, and that upkeep has not removed yet, goes: an edit would go on with it, since replay knows
+    /// Removes an expired entry that upkeep has not removed yet: an edit would otherwise change it, since replay knows
     /// no time. All other effects that can meet one replace it.
     fn make_way(&mut self, key: &Key<'_>) {
         let engine = &mut self.shard(key).engine;
@@ -286,7 +292,7 @@ impl<'s> Txn<'s> {
         self.held.get(shard)
     }
 
-    /// The cursor after a step over a shard: behind what it visited, or at the beginning of the next shard.
+    /// The cursor after a step over a shard: after what it visited, or at the beginning of the next shard.
     fn next_cursor(&self, shard: ShardId, step: ScanStep) -> ScanStep {
         let next = match step.next {
             Some(bound) => Some(bound & !0xFFFF | u64::from(shard.0)),
@@ -300,7 +306,7 @@ impl<'s> Txn<'s> {
         self.walk.filter(|walk| (walk.0, walk.1) == (shard, space)).map(|walk| walk.2)
     }
 
-    /// Goes on in a keyspace.
+    /// Switches to a keyspace.
     pub(crate) fn go_to(&mut self, space: KeyspaceId) {
         self.space = space;
     }
@@ -313,7 +319,7 @@ impl<'s> Txn<'s> {
         });
     }
 
-    /// Applies the effect, and tells what an edit leaves; `None` of others.
+    /// Applies the effect, and returns what an edit leaves; `None` for others.
     #[inline]
     fn apply_as_it_is(&mut self, effect: &Effect<'_>) -> Option<Left> {
         self.changed = true;
@@ -328,6 +334,7 @@ impl<'s> Txn<'s> {
         let mut left = None;
         match effect {
             Effect::Clear { .. } | Effect::Swap { .. } => self.apply_to_keyspaces(effect),
+            Effect::Library { name, code } => self.store.libraries.apply(name, code),
             _ => {
                 left = types::apply::apply(self, effect);
                 self.scratch.decoder.forget();
@@ -343,7 +350,7 @@ impl<'s> Txn<'s> {
         left
     }
 
-    /// An entry was changed by this effect: for who watches it, and who waits for it.
+    /// An entry was changed by this effect: flags its watchers, and marks its waiters ready.
     #[inline]
     fn entry_changed(&mut self, key: &Key<'_>, effect: &Effect<'_>) {
         let shard = self.held.get(self.store.shard_of(key));
@@ -394,6 +401,17 @@ impl<'s> Txn<'s> {
         }
     }
 
+    /// Applies an [`Effect::Position`], which counts as no change of the data.
+    #[cold]
+    #[inline(never)]
+    fn apply_position(&mut self, text: &[u8]) {
+        self.changed = true;
+        self.store.position.set(text);
+        if self.scratch.log.sink.is_some() {
+            self.record(&Effect::Position { text });
+        }
+    }
+
     /// Applies an [`Effect::Copy`] by effects that read nothing: replay may find another entry at `from`, or none.
     #[cold]
     fn copy_value(&mut self, from: &Key<'_>, to: &Key<'_>) {
@@ -428,8 +446,8 @@ impl<'s> Txn<'s> {
         self.now == UnixMs::MIN
     }
 
-    /// A value that was decompressed for a command, and that another has used a moment before, is stored as it is from now on;
-    /// strings not if they are compressed as they are written.
+    /// A value that was decompressed for a command, and that another has used a moment before, is stored as it is from
+    /// now on; strings not if they are compressed as they are written.
     #[cold]
     pub(crate) fn keep_hot(&mut self) {
         let settings = self.store.compression.settings();
@@ -440,6 +458,7 @@ impl<'s> Txn<'s> {
         if was_hot
             && let Ok(Some(entry)) = engine.read(&key, false)
             && entry.is_compressed()
+            && !entry.is_away()
             && (!settings.on_write || entry.kind != Type::String)
         {
             let encoding = entry.encoding.decompressed();
@@ -448,7 +467,7 @@ impl<'s> Txn<'s> {
     }
 
     fn apply_to_keyspaces(&mut self, effect: &Effect<'_>) {
-        // Before the change, as long as it can be told which of the watched keys are there.
+        // Before the change, while it is still known which of the watched keys exist.
         self.held.iter_mut().for_each(|shard| shard.touch_watchers(effect));
         match *effect {
             Effect::Clear { space } => {
@@ -475,21 +494,65 @@ impl<'s> Txn<'s> {
     }
 }
 
-/// What was read, decompressed if it is compressed. `is_used`: as an access.
+/// How an entry is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// As an access that counts as a hit.
+    Hit,
+    /// As an access.
+    Access,
+    /// Without a trace.
+    Peek,
+}
+
+/// What was read, decompressed if it is compressed.
 #[inline]
 fn shown<'a>(
     store: &Store,
-    decoder: &'a mut Decoder,
+    scratch: &'a mut Scratch,
     key: &Key<'_>,
     read: Result<Option<Entry<'a>>, Fetch>,
-    is_used: bool,
+    reading: Reading,
 ) -> Result<Option<Entry<'a>>, Fetch> {
     match read {
-        Ok(Some(entry)) if entry.is_compressed() => {
-            Ok(Some(decoder.show_and_keep(store.source(), key, entry, is_used)))
-        }
+        Ok(Some(entry)) if entry.is_compressed() => show_compressed(store, scratch, key, entry, reading),
         read => read,
     }
+}
+
+/// An entry whose bytes are not its value: compressed, or away.
+#[cold]
+fn show_compressed<'a>(
+    store: &Store,
+    scratch: &'a mut Scratch,
+    key: &Key<'_>,
+    entry: Entry<'a>,
+    reading: Reading,
+) -> Result<Option<Entry<'a>>, Fetch> {
+    if entry.is_away() {
+        // The command runs again, and then it counts.
+        scratch.hits -= u64::from(reading == Reading::Hit);
+        lacks(store, scratch, key);
+        return Err(Fetch);
+    }
+    Ok(Some(scratch.decoder.show_and_keep(store.source(), key, entry, reading != Reading::Peek)))
+}
+
+/// What was read, as it is stored, unless it is away.
+#[inline]
+fn stored_here<'a>(
+    store: &Store,
+    scratch: &mut Scratch,
+    key: &Key<'_>,
+    read: Result<Option<Entry<'a>>, Fetch>,
+) -> Result<Option<Entry<'a>>, Fetch> {
+    match read {
+        Err(Fetch) => {}
+        Ok(Some(entry)) if entry.is_away() => {}
+        here => return here,
+    }
+    lacks(store, scratch, key);
+    Err(Fetch)
 }
 
 /// Notes that a row is missing. Finds out the shard anew, so that readers keep no register for it.
@@ -521,10 +584,15 @@ impl types::apply::Engines for Txn<'_> {
     }
 
     #[cold]
-    fn decompress(&mut self, key: &Key<'_>) {
-        let shard = self.store.shard_of(key);
+    fn decompress(&mut self, key: &Key<'_>) -> bool {
+        let (shard, is_replaying) = (self.store.shard_of(key), self.is_replaying());
         let engine = &mut self.held.get(shard).engine;
+        if matches!(engine.read(key, false), Ok(Some(entry)) if entry.is_away()) {
+            assert!(is_replaying, "a command changes a value that it has not read");
+            return false;
+        }
         self.scratch.decoder.decompress_in_place(self.store.source(), engine, key);
+        true
     }
 }
 
@@ -578,7 +646,7 @@ impl Keyspace for Txn<'_> {
             }
             Err(Fetch) => lacks(self.store, self.scratch, key),
         }
-        shown(self.store, &mut self.scratch.decoder, key, result, true)
+        shown(self.store, self.scratch, key, result, Reading::Hit)
     }
 
     #[inline]
@@ -589,17 +657,14 @@ impl Keyspace for Txn<'_> {
         if result.is_err() {
             lacks(self.store, self.scratch, key);
         }
-        shown(self.store, &mut self.scratch.decoder, key, result, true)
+        shown(self.store, self.scratch, key, result, Reading::Access)
     }
 
     fn read_stored(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
         self.look_at(key);
         let (touch, shard) = (self.touch, self.store.shard_of(key));
         let result = self.held.get(shard).engine.read(key, touch);
-        if result.is_err() {
-            self.scratch.want(shard, key);
-        }
-        result
+        stored_here(self.store, self.scratch, key, result)
     }
 
     fn peek_value(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
@@ -609,7 +674,7 @@ impl Keyspace for Txn<'_> {
         if result.is_err() {
             lacks(self.store, self.scratch, key);
         }
-        shown(self.store, &mut self.scratch.decoder, key, result, false)
+        shown(self.store, self.scratch, key, result, Reading::Peek)
     }
 
     fn cas_id(&mut self, key: &Key<'_>) -> Result<Option<u64>, Fetch> {
@@ -630,6 +695,13 @@ impl Keyspace for Txn<'_> {
         }
     }
 
+    fn libraries(&mut self) -> Option<Arc<Libraries>> {
+        if self.holds {
+            self.hold.set(self.hold.get().max(self.store.libraries.changed_at()));
+        }
+        Some(self.store.libraries.get())
+    }
+
     fn take_read_counts(&mut self) -> (u64, u64) {
         (std::mem::take(&mut self.scratch.hits), std::mem::take(&mut self.scratch.misses))
     }
@@ -639,8 +711,16 @@ impl Keyspace for Txn<'_> {
         self.look_at(key);
         let shard = self.store.shard_of(key);
         let result = self.held.get(shard).engine.read(key, false);
+        stored_here(self.store, self.scratch, key, result)
+    }
+
+    #[inline]
+    fn peek_head(&mut self, key: &Key<'_>) -> Result<Option<Entry<'_>>, Fetch> {
+        self.look_at(key);
+        let shard = self.store.shard_of(key);
+        let result = self.held.get(shard).engine.read(key, false);
         if result.is_err() {
-            self.scratch.want(shard, key);
+            lacks(self.store, self.scratch, key);
         }
         result
     }
@@ -652,6 +732,7 @@ impl Keyspace for Txn<'_> {
                 self.compress_and_apply(effect);
             }
             Effect::Copy { .. } => self.apply_copy(effect),
+            Effect::Position { text } => self.apply_position(text),
             _ => {
                 self.apply_as_it_is(effect);
             }
@@ -665,11 +746,11 @@ impl Keyspace for Txn<'_> {
 
     #[inline]
     fn edit_unseen(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<(u64, Left)> {
-        // What is told of a change begins with a look.
+        // The notices of a change need a read before it.
         if self.store.notices.any() {
             return None;
         }
-        // A panic in it may come behind its first change.
+        // A panic in it may come after its first change.
         let (touch, has_changed) = (self.touch, std::mem::replace(&mut self.changed, true));
         let Some(edited) = self.shard(key).engine.edit_unseen(key, kind, changes, touch) else {
             self.changed = has_changed;
@@ -767,9 +848,9 @@ impl Keyspace for Txn<'_> {
         sum.checked_div(weight).map(|average| average as u64)
     }
 
-    /// A cursor is a bound of the hash (upper 48 bits) and a shard (lower 16). Locks of further shards are taken one at a
-    /// time, the last one's opened first; when one is taken by somebody else the step visits nothing. A command that holds
-    /// none takes each for one step, and waits for it.
+    /// A cursor is a bound of the hash (upper 48 bits) and a shard (lower 16). Locks of further shards are taken one at
+    /// a time, the last one's opened first; when another thread holds one, the step visits nothing. A command that
+    /// holds none takes each for one step, and waits for it.
     fn scan(&mut self, space: KeyspaceId, cursor: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep {
         let shard = ShardId(cursor as u16);
         if shard.index() >= self.store.shard_ids().len() {

@@ -21,21 +21,21 @@ const FIELD_STEP: usize = 32;
 const CLEAN_STEP: usize = 64;
 
 impl Store {
-    /// Whether upkeep removes expired entries, which it does unless told otherwise (DEBUG SET-ACTIVE-EXPIRE). Without it they
-    /// take memory and count in DBSIZE until they are overwritten, but no read finds them.
+    /// Whether upkeep removes expired entries; on by default (DEBUG SET-ACTIVE-EXPIRE). When off they take memory and
+    /// count in DBSIZE until they are overwritten, but no read finds them.
     pub fn set_active_expiration(&self, on: bool) {
         self.active_expiration.store(on, Ordering::Relaxed);
     }
 
-    /// Whether [`Store::merge_pages`] has something to do. While data is loaded that waits: those who load need new memory, for which
-    /// they would wait too.
+    /// Whether [`Store::merge_pages`] has something to do. It waits while data is loaded: the loader needs new memory,
+    /// and would wait for the merge too.
     #[inline]
     pub fn has_pages_to_merge(&self) -> bool {
         self.arena.has_ready() && !self.gate.is_loading()
     }
 
-    /// Puts the small pages of 2 MiB that have been filled into one huge page, which takes a millisecond or two; false when there
-    /// are none.
+    /// Puts the small pages of 2 MiB that have been filled into one huge page, which takes a millisecond or two; false
+    /// when there are none.
     pub fn merge_pages(&self) -> bool {
         self.arena.merge_one()
     }
@@ -46,7 +46,7 @@ impl Store {
             return false;
         }
         scratch.client = 0;
-        let may_expire = self.active_expiration.load(Ordering::Relaxed);
+        let may_expire = self.active_expiration.load(Ordering::Relaxed) && !self.gate.is_replica();
         let now = self.clock.now_ms();
         let at = |writes| At { now, db: DbIndex(0), touch: false, worker, writes };
         let expire_step = if may_expire { EXPIRE_STEP } else { 0 };
@@ -95,7 +95,7 @@ impl Store {
                     ShardEngine::Memory(ref mut engine) if self.is_over_budget() => engine.clean_closely(CLEAN_STEP),
                     ref mut engine => engine.clean(CLEAN_STEP),
                 };
-            // Items that turn out not to be due yet are only sorted again, so a short find may have more behind it.
+            // Items that turn out not to be due yet are only sorted again, so more may be due after a short find.
             let more_due = matches!(engine, ShardEngine::Memory(engine) if engine.has_due());
             Ok(expire_step > 0 && (found == expire_step || more_due) || cleaned)
         })

@@ -1,10 +1,10 @@
 //! Commands that wait for keys, by key: a small table per shard, empty nearly always.
 //!
-//! Q1. A command is enlisted under the locks of all its keys, having found nothing there; whoever changes one of them later
-//!     sees it, under the same lock. So no wake-up is lost.
+//! Q1. A command is enlisted under the locks of all its keys, having found nothing there; a command that changes one of
+//!     them later sees it, under the same lock. So no wake-up is lost.
 //! Q2. A key's waiters are in the order in which they came, and are served in that order.
-//! Q3. Serving a waiter takes the locks of all keys it reaches. If these are more shards than the key's own, the table says
-//!     so ([`WaitTable::shards_beside`]) before anything is changed.
+//! Q3. Serving a waiter takes the locks of all keys it reaches. If these are more shards than the key's own, the table
+//!     says so ([`WaitTable::shards_beside`]) before anything is changed.
 //! Q4. A wait is on a key of a database: it goes with the database's number when two are exchanged.
 
 use crate::lock_set::LockSet;
@@ -14,12 +14,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Who waits for what in one shard. Guarded by the shard's lock.
+/// The waiters of one shard, by key. Guarded by the shard's lock.
 #[derive(Default)]
 pub struct WaitTable {
     /// By the hash of the key, of whatever keyspace.
     queues: HashMap<u64, Vec<Queue>>,
-    /// Shards that some waiter reaches beside this one; more than that when waiters have gone since the last sweep.
+    /// Other shards that some waiter reaches; a superset when waiters have gone since the last sweep.
     beside: LockSet,
     swept_at_ms: UnixMs,
     counts: Arc<AwaitedKeys>,
@@ -33,12 +33,12 @@ pub struct AwaitedKeys {
 }
 
 impl AwaitedKeys {
-    /// Keys that somebody waits for.
+    /// Keys that commands wait for.
     pub fn keys(&self) -> u64 {
         self.keys.load(Ordering::Relaxed)
     }
 
-    /// Among them those that somebody waits for to be gone.
+    /// Among them those whose absence a command waits for.
     pub fn absent(&self) -> u64 {
         self.absent.load(Ordering::Relaxed)
     }
@@ -54,14 +54,14 @@ impl AwaitedKeys {
     }
 }
 
-/// Who waits for one key.
+/// The waiters of one key.
 struct Queue {
     space: KeyspaceId,
     key: Box<[u8]>,
     waiters: VecDeque<Entry>,
     /// It was changed, and its waiters are to be looked at when the command is done.
     is_ready: bool,
-    /// Whether somebody waits for the key to be gone, or did since the last sweep.
+    /// Whether a command waits for the key to be gone, or did since the last sweep.
     awaits_absence: bool,
 }
 
@@ -96,13 +96,13 @@ impl WaitTable {
         Self { counts, ..Self::default() }
     }
 
-    /// Whether nobody waits: the test on every change.
+    /// Whether there is no waiter: the test on every change.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.queues.is_empty()
     }
 
-    /// Adds a waiter for the key behind those that are there. `shards` are those of all keys it reaches.
+    /// Adds a waiter for the key after those that are there. `shards` are those of all keys it reaches.
     pub fn enlist(&mut self, key: &Key<'_>, waiter: &Arc<dyn Waiter>, shards: &LockSet) {
         let mut reaches_others = false;
         waiter.visit_keys(&mut |other, _| reaches_others |= other != key.bytes);
@@ -136,8 +136,8 @@ impl WaitTable {
         }
     }
 
-    /// The shards, this one perhaps among them, that have to be locked as well when keys of this shard are changed: the one
-    /// with this hash, or any. None nearly always.
+    /// The shards, this one perhaps among them, that have to be locked as well when keys of this shard are changed: the
+    /// one with this hash, or any. None nearly always.
     pub fn shards_beside(&self, hash: Option<u64>) -> &LockSet {
         let is_concerned = match hash {
             _ if self.beside == LockSet::None => false,
@@ -151,7 +151,7 @@ impl WaitTable {
         if is_concerned { &self.beside } else { &LockSet::None }
     }
 
-    /// The key was changed: true when somebody waits for it and it was not known to be changed before.
+    /// The key was changed: true when a command waits for it and it was not known to be changed before.
     pub fn make_ready(&mut self, key: &Key<'_>) -> bool {
         self.queue(key).is_some_and(|queue| !std::mem::replace(&mut queue.is_ready, true))
     }
@@ -325,7 +325,7 @@ mod tests {
         assert_eq!((table.counts.keys(), table.counts.absent()), (0, 0));
     }
 
-    /// Keys with the same hash, and those of other keyspaces, are told apart; who comes first is served first.
+    /// Keys with the same hash, and keys of other keyspaces, are distinct; the first waiter is served first.
     #[test]
     fn waiters_are_found_in_order() {
         let mut table = WaitTable::default();

@@ -1,8 +1,8 @@
 //! Rows that a command lacks: which they are, how they come into memory, and how long they stay there.
 //!
-//! A read that answers [`Fetch`](engine::Fetch) notes its row here, in the worker's [`Scratch`]. Whoever runs the command
-//! takes the list, has the rows read without any lock, installs them and runs the command again. The rows stay until they
-//! are released.
+//! A read that answers [`Fetch`](engine::Fetch) notes its row here, in the worker's [`Scratch`]. The caller that runs
+//! the command takes the list, has the rows read without any lock, installs them and runs the command again. The rows
+//! stay until they are released.
 
 use crate::lock_set::HeldShards;
 use crate::store::Store;
@@ -11,6 +11,7 @@ use base::{KeyspaceId, ShardId};
 use engine::{Engine, Got, Key, Rows, Ticket, Wanted};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A row that a command lacks.
 #[derive(Clone)]
@@ -25,7 +26,7 @@ pub struct Want {
     pub key: Arc<[u8]>,
     /// Names the read.
     pub ticket: Ticket,
-    /// Holds the row. `None`: it comes by itself, and the command is tried again from time to time.
+    /// Holds the row. `None`: it arrives without a read, and the command is retried from time to time.
     pub rows: Option<Arc<dyn Rows>>,
     /// It was read under the locks, and stays until they are opened (`HeldShards::load`).
     pub is_loaded: bool,
@@ -46,7 +47,7 @@ impl std::fmt::Debug for Want {
 
 impl Scratch {
     /// The rows that the last command lacked, each as often as it asked for it. Empty unless it was answered
-    /// [`Blocked::Fetch`](crate::Blocked::Fetch). Whoever takes them releases them: [`Store::release`].
+    /// [`Blocked::Fetch`](crate::Blocked::Fetch). The caller that takes them releases them: [`Store::release`].
     pub fn take_wants(&mut self) -> Vec<Want> {
         std::mem::take(&mut self.wants)
     }
@@ -70,7 +71,7 @@ impl Scratch {
         if !is_fetch {
             return self.wants.clear();
         }
-        // Those of an earlier command, if nobody took them, are of other shards.
+        // Wants of an earlier command that were never taken are of other shards.
         self.wants.retain(|want| held.has(want.shard));
         for want in &mut self.wants {
             let Wanted { ticket, rows } = held.get(want.shard).engine.want(&want.key());
@@ -80,8 +81,8 @@ impl Scratch {
 }
 
 impl HeldShards<'_> {
-    /// Reads rows while the shards are locked, and waits for the device. They stay until the locks are opened: that a row
-    /// is absent is known only while something wants it.
+    /// Reads rows while the shards are locked, and waits for the device. They stay until the locks are opened: that a
+    /// row is absent is known only while something wants it.
     #[cold]
     pub(crate) fn load(&mut self, wants: &mut [Want]) -> io::Result<()> {
         let (mut row, mut result) = (Vec::new(), Ok(()));
@@ -106,45 +107,59 @@ impl HeldShards<'_> {
 }
 
 impl Store {
-    /// Puts a row that was read into memory; `None` when there is none. A ticket that is void changes nothing. Over the memory
-    /// budget others leave the shard for it.
+    /// Puts a row that was read into memory; `None` when there is none. A ticket that is void changes nothing. Over the
+    /// memory budget others leave the shard for it.
     pub fn install(&self, want: &Want, row: Option<&[u8]>) {
         let mut held = self.lock_patiently(want.shard);
         let is_new = held.engine.install(&want.key(), want.ticket, row);
+        if is_new && self.tier.get().is_some() {
+            self.tier_counts.promoted.fetch_add(1, Ordering::Relaxed);
+        }
         if is_new && self.is_over_budget() {
             held.engine.make_room(2 * row.map_or(0, <[u8]>::len));
         }
         self.unlock_one(held);
     }
 
-    /// Has a row in memory, waiting for the device if it is not: for replay, while nothing else runs. Gives what is to be
-    /// released; `None` when the row was there.
+    /// Has a row in memory, waiting for the device if it is not: for replay, while nothing else runs. Gives what is to
+    /// be released; `None` when the row was there.
     ///
     /// # Errors
     /// When the row cannot be read.
     pub(crate) fn load_row(&self, key: &Key<'_>) -> io::Result<Option<Want>> {
         let shard = self.shard_of(key);
         let mut held = self.lock_patiently(shard);
-        let wanted = held.engine.read(key, false).is_err().then(|| held.engine.want(key));
+        let is_lacking = held.engine.read(key, false).map_or(true, |entry| entry.is_some_and(|entry| entry.is_away()));
+        let wanted = is_lacking.then(|| held.engine.want(key));
         self.unlock_one(held);
         let Some(Wanted { ticket, rows }) = wanted else { return Ok(None) };
         let (space, hash, bytes) = (key.space, key.hash, key.bytes.into());
         let want = Want { shard, space, hash, key: bytes, ticket, rows, is_loaded: false };
-        if let Some(rows) = &want.rows {
-            let mut row = Vec::new();
-            match rows.get(key.bytes, &mut row) {
-                Ok(is_there) => self.install(&want, is_there.then_some(&row)),
-                Err(error) => {
-                    self.withdraw(&want);
-                    self.release(&[want]);
-                    return Err(error);
-                }
-            }
+        if let Err(error) = self.read_in(&want) {
+            self.release(&[want]);
+            return Err(error);
         }
         Ok(Some(want))
     }
 
-    /// A row could not be read: whoever wants it next has it read again.
+    /// Reads a row that a command lacks into memory. Blocks for the device.
+    ///
+    /// # Errors
+    /// When the row cannot be read.
+    pub fn read_in(&self, want: &Want) -> io::Result<()> {
+        let Some(rows) = &want.rows else { return Ok(()) };
+        let mut row = Vec::new();
+        match rows.get(&want.key, &mut row) {
+            Ok(is_there) => self.install(want, is_there.then_some(&row)),
+            Err(error) => {
+                self.withdraw(want);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// A row could not be read: the next command that wants it has it read again.
     pub fn withdraw(&self, want: &Want) {
         let mut held = self.lock_patiently(want.shard);
         held.engine.withdraw(&want.key(), want.ticket);
@@ -168,6 +183,7 @@ impl Store {
         for want in wants {
             let mut held = self.lock_patiently(want.shard);
             held.engine.release(&want.key());
+            self.drop_if_read_once(&mut held, &want.key());
             self.unlock_one(held);
         }
     }

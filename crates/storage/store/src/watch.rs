@@ -1,9 +1,9 @@
 //! Keys watched by transactions: a small table per shard, empty nearly always.
 //!
-//! W1. A watcher's flag is set under the lock of the shard of the key that changed, by the change itself; EXEC looks at it
-//!     under that same lock. So a transaction sees every change before it, and none slips between look and run.
-//! W2. A watch is on a key of a database. When two databases are exchanged, watches of keys that neither has go with the
-//!     database's number to its new keyspace; all others have seen a change.
+//! W1. A watcher's flag is set under the lock of the shard of the key that changed, by the change itself; EXEC looks at
+//!     it under that same lock. So a transaction sees every change before it, and none slips between look and run.
+//! W2. A watch is on a key of a database. When two databases are exchanged, watches of keys that neither has go with
+//!     the database's number to its new keyspace; all others have seen a change.
 
 use base::{KeyspaceId, SlotId, UnixMs};
 use engine::Key;
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Who watches what in one shard. Guarded by the shard's lock.
+/// The watched keys of one shard. Guarded by the shard's lock.
 #[derive(Default)]
 pub struct WatchTable {
     watched: HashMap<(KeyspaceId, u64), Watched>,
@@ -32,14 +32,14 @@ struct Watched {
 }
 
 impl WatchTable {
-    /// Whether nobody watches: the test on every change.
+    /// Whether no key is watched: the test on every change.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.watched.is_empty()
     }
 
-    /// Sets the flag when the key changes. Keys are told apart by their hash: a collision aborts a transaction that could
-    /// have run, once in 2^64.
+    /// Sets the flag when the key changes. Keys are identified by their hash: a collision aborts a transaction that
+    /// could have run, once in 2^64.
     pub fn watch(&mut self, key: &Key<'_>, flag: &Arc<AtomicBool>) {
         if self.watched.len() >= self.sweep_at.max(64) {
             self.sweep();
@@ -50,8 +50,8 @@ impl WatchTable {
         flags.push(Arc::downgrade(flag));
     }
 
-    /// Forgets flags of connections that are gone, now and then: what they watched takes memory until then, and is looked up
-    /// by every change.
+    /// Forgets flags of connections that are gone, now and then: what they watched takes memory until then, and is
+    /// looked up by every change.
     pub fn upkeep(&mut self, now: UnixMs) {
         if !self.watched.is_empty() && now.abs_diff(self.swept_at_ms) >= SWEEP_PERIOD_MS.unsigned_abs() {
             self.swept_at_ms = now;
@@ -68,7 +68,7 @@ impl WatchTable {
         self.sweep_at = self.watched.len() * 2;
     }
 
-    /// The key has changed: its watchers are told and forgotten.
+    /// The key has changed: its watchers are flagged and forgotten.
     pub fn touch(&mut self, space: KeyspaceId, hash: u64) {
         if let Some(watched) = self.watched.remove(&(space, hash)) {
             watched.tell();

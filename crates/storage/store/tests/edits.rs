@@ -83,7 +83,7 @@ fn set(expire_at: Option<i64>) -> Vec<u8> {
     changes
 }
 
-/// One who watches the key is told, it counts as a change, and not as a read.
+/// A watcher of the key is flagged; the edit counts as a change, and not as a read.
 #[test]
 fn an_edit_is_a_change_like_any_other() {
     let mut bench = Bench::new();

@@ -33,7 +33,7 @@ fn set_string(store: &Store, scratch: &mut Scratch, name: &str) -> ShardId {
     })
 }
 
-/// Evicts if there is need, and applies one effect of about so many bytes.
+/// Evicts if there is need, and applies one effect of about `bytes` bytes.
 fn write<'e>(
     store: &Store,
     scratch: &mut Scratch,
@@ -80,8 +80,8 @@ fn len(store: &Store) -> u64 {
     store.each_shard(|shard| shard.engine.len(KeyspaceId::default())).sum()
 }
 
-/// A stream of new keys three times as long as what fits. What is held stays what fitted at first, and each shard holds its
-/// share of it: shards are of different sizes, and were they to lose equally many, small ones would soon be empty.
+/// A stream of new keys three times as long as what fits. What is held stays what fitted at first, and each shard holds
+/// its share of it: shards are of different sizes, and were they to lose equally many, small ones would soon be empty.
 #[test]
 fn memory_stays_full_and_shards_alike() {
     let store = bounded();
@@ -193,8 +193,8 @@ fn a_write_far_over_the_budget_waits_until_there_is_room() {
     assert!(!store.work_off_excess(0, &mut scratch), "there is nothing more to do");
 }
 
-/// What was freed is available: after a few keys of a full store are deleted, or all are, a write waits for the pages and then
-/// runs, without eviction.
+/// What was freed is available: after a few keys of a full store are deleted, or all are, a write waits for the pages
+/// and then runs, without eviction.
 #[test]
 fn freed_memory_is_not_refused() {
     let store = bounded();

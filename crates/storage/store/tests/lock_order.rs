@@ -1,8 +1,8 @@
 //! Locks of shards under schedules that shuttle chooses: built with `--cfg shuttle`, empty otherwise.
 //!
-//! Every access to a lock's word is a point where another thread may go on, and a thread that waits to be woken waits for
-//! ever, without the time limit that a worker's loop has: a deadlock, a lost wake-up or two holders of one lock fail the
-//! test. SHUTTLE_SCHEDULES says how many schedules to try; a failing one is printed and repeats with `shuttle::replay`.
+//! At every access to a lock's word another thread may run, and a thread that waits to be woken waits forever, without
+//! the time limit of a worker's loop: a deadlock, a lost wake-up or two holders of one lock fail the test.
+//! SHUTTLE_SCHEDULES says how many schedules to try; a failing one is printed and repeats with `shuttle::replay`.
 #![cfg(shuttle)]
 
 use base::clock::ManualClock;
@@ -66,7 +66,7 @@ impl Wake for Bells {
     }
 }
 
-/// Three threads take one lock over and over: never two at once (L1), and whoever enlisted is woken (L2).
+/// Three threads take one lock over and over: never two at once (L1), and an enlisted thread is woken (L2).
 #[test]
 fn a_taken_lock_wakes_who_enlisted() {
     const WORKERS: usize = 3;
@@ -139,9 +139,9 @@ fn shards_of(set: &LockSet) -> Vec<ShardId> {
     }
 }
 
-/// Workers run commands over sets of shards that overlap, all shards included: every command runs once, alone on its shards
-/// (D1, D2), and a blocked one is woken. Between them shards are visited one by one, scanned across their borders and
-/// kept up, as INFO, SCAN and the upkeep do.
+/// Workers run commands over sets of shards that overlap, all shards included: every command runs once, alone on its
+/// shards (D1, D2), and a blocked one is woken. Between them shards are visited one by one, scanned across their
+/// borders and kept up, as INFO, SCAN and the upkeep do.
 #[test]
 fn sets_of_locks_do_not_deadlock() {
     check(|| {

@@ -1,5 +1,5 @@
-//! The short way of reads, and what was found ahead of a command: beside workers that move cells and entries, a read shows what
-//! the key holds then, never what it held before.
+//! The fast path of reads, and lookups made ahead of a command: while other workers move cells and entries, a read
+//! shows what the key holds then, never what it held before.
 #![cfg(not(shuttle))]
 
 use base::clock::ManualClock;
@@ -73,9 +73,9 @@ fn number_of(value: &[u8]) -> u64 {
 const KEYS: u64 = 400;
 const CHANGES: u64 = if cfg!(miri) { 300 } else { 150_000 };
 
-/// One thread stores values of all lengths and removes keys, so that tables grow and shrink and entries move; another goes
-/// ways, and reads where they lead a moment later. Each change of a key has a number, odd when it removes: a read never shows an
-/// older one than was finished before it, nor one that was not begun.
+/// One thread stores values of all lengths and removes keys, so that tables grow and shrink and entries move; another
+/// goes ways, and reads where they lead a moment later. Each change of a key has a number, odd when it removes: a read
+/// never shows an older one than was finished before it, nor one that was not begun.
 #[test]
 fn what_was_found_ahead_is_there_or_not_used() {
     let store = store(2);
@@ -143,7 +143,8 @@ fn what_was_found_ahead_is_there_or_not_used() {
     });
 }
 
-/// Whatever is out of the ordinary is left to the way of all commands, with nothing done: no access counted, no lock kept.
+/// Anything out of the ordinary is left to the path of all commands, with nothing done: no access counted, no lock
+/// kept.
 #[test]
 fn what_is_not_plain_is_left_alone() {
     let store = store(1);
@@ -153,7 +154,8 @@ fn what_is_not_plain_is_left_alone() {
     apply(&store, &mut scratch, &set(here), &here);
     let way = way_to(&store, &here);
     assert_eq!(read(&store, &mut scratch, &here, &way), Some(Some(b"7 ".to_vec())));
-    // A key hashed for another database is looked for in the one selected, and what was found on the way there does not count.
+    // A key hashed for another database is looked for in the one selected, and what was found on the way there does not
+    // count.
     assert_eq!(read(&store, &mut scratch, &there, &way_to(&store, &there)), Some(Some(b"7 ".to_vec())));
     assert_eq!((scratch.hits, scratch.misses), (2, 0));
     apply(&store, &mut scratch, &Effect::Delete { key: here }, &here);
@@ -165,7 +167,7 @@ fn what_is_not_plain_is_left_alone() {
     assert!(read(&store, &mut scratch, &here, &way_to(&store, &here)).is_some(), "a tree is shown as it is");
     assert_eq!((scratch.hits, scratch.misses), (3, 1));
     let mut stored = Vec::new();
-    // Nobody decompresses it here.
+    // Nothing decompresses it here.
     assert!(codec::stored::put_lzf(b"\x04aaaaa", 40, &mut stored));
     let (value, encoding) = (Value::Bytes(&stored), Encoding::PLAIN.compressed());
     apply(&store, &mut scratch, &Effect::Set { key: here, value, encoding, expire_at: None }, &here);

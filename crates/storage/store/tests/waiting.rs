@@ -1,8 +1,8 @@
 //! Commands that wait for keys, under schedules that shuttle chooses: built with `--cfg shuttle`, empty otherwise.
 //!
-//! A key holds one token or none. Pushers put tokens where none is; takers wait for one of two keys, movers for one to carry
-//! on. Waits also end by themselves, at any moment. A token that lies where somebody waits for it, one that is lost or
-//! doubled, and a wait that nothing ends fail the test. SHUTTLE_SCHEDULES says how many schedules to try.
+//! A key holds one token or none. Pushers put tokens where none is; takers wait for one of two keys, movers for one to
+//! carry to another key. Waits also time out, at any moment. A token left on a key that a command waits for, one that
+//! is lost or doubled, and a wait that nothing ends fail the test. SHUTTLE_SCHEDULES says how many schedules to try.
 #![cfg(shuttle)]
 
 use base::clock::ManualClock;
@@ -112,7 +112,7 @@ impl Waiter for Wait {
 
     fn visit_keys(&self, visit: &mut dyn FnMut(&[u8], bool)) {
         visit(self.keys[0], true);
-        // A mover is told when its way becomes free, too.
+        // A mover also waits for its target key to become free.
         visit(self.keys[1], true);
     }
 
@@ -192,7 +192,7 @@ fn push(store: &Store, bells: &Bells, worker: usize) -> usize {
     (0..PUSHES).map(|_| one()).sum()
 }
 
-/// What the threads share beside the store.
+/// What the threads share in addition to the store.
 #[derive(Default)]
 struct Waiting {
     states: [Arc<WaitState>; WAITERS],
@@ -200,7 +200,7 @@ struct Waiting {
     done: AtomicUsize,
 }
 
-/// Waits until it is served, told to stop, or tired of it; gives how many tokens it took.
+/// Waits until it is served, stopped, or tired of it; returns how many tokens it took.
 fn wait(store: &Store, bells: &Arc<Bells>, thread: usize, waiting: &Waiting) -> usize {
     let taken = wait_once(store, bells, thread, waiting);
     waiting.done.fetch_add(1, Ordering::SeqCst);
@@ -271,7 +271,7 @@ fn every_token_is_taken_once_or_left_where_nobody_waits() {
         commit(&store, &bells, 0, &KEYS, |ks| {
             for wait in waiting.enlisted.lock().expect("no test panics while holding it").iter() {
                 let found = wait.find(ks)?;
-                // One that was served and has not been told yet cannot be claimed any more, though its wait is not over.
+                // One that was served and not notified yet cannot be claimed any more, though its wait is not over.
                 let is_waiting = wait.state.claim(wait.number);
                 if is_waiting {
                     wait.state.finish(wait.number, false);

@@ -36,8 +36,8 @@ fn change(store: &Store, scratch: &mut Scratch, worker: usize, name: &str, set: 
     while store.commit(scratch, &locks, &at(worker), run).is_err() {}
 }
 
-/// Every key that is there throughout is visited exactly once, while tables grow and split under another thread's hands;
-/// and the figures of a command without locks are those of all shards.
+/// Every key that is there throughout is visited exactly once, while tables grow and split under another thread's
+/// hands; and the figures of a command without locks are those of all shards.
 #[test]
 fn a_walk_without_locks_meets_every_key_once() {
     let store = Store::new(StoreOptions {

@@ -346,7 +346,7 @@ fn forged_payloads_are_refused() {
     let mut set = SetId(100);
     for (payload, entries) in forged {
         set.0 += 1;
-        let SetHead { cut, history, created_ms, log_from, spaces } = head(1);
+        let SetHead { cut, history, created_ms, log_from, spaces, .. } = head(1);
         let header = Header { set, file: 0, files: 1, cut, history, created_ms, key_id: 0, spaces };
         let path = dir.file(Name::Snapshot { set, file: 0 });
         let file = OutFile::create(&fs, &path, BUFFER_BYTES, true).unwrap();

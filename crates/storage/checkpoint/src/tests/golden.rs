@@ -92,6 +92,53 @@ fn what_is_written_stays() {
     assert!(manifest.names_dictionary(FileHash(0xabcd)) && manifest.dictionaries[0].is_needed_by(SetId(1)));
 }
 
+/// Writes a set of one file, which is the golden file byte for byte.
+fn golden_set(fs: &SimFs, set: SetId, write: impl FnOnce(&mut SnapshotWriter)) -> (DataDir, SetInfo) {
+    let (dir, history, created_ms) = (data_dir(fs), HISTORY, 1_700_000_000_000);
+    let spaces = vec![KeyspaceId(0)];
+    let header = Header { set, file: 0, files: 1, cut: Lsn(9), history, created_ms, key_id: 0, spaces };
+    let path = dir.file(Name::Snapshot { set, file: 0 });
+    let file = OutFile::create(fs, &path, BUFFER_BYTES, true).unwrap();
+    let mut writer = SnapshotWriter::begin(file, &header, u64::MAX).unwrap();
+    write(&mut writer);
+    let info = writer.finish().unwrap();
+    let bytes = &fs.contents()[&path];
+    let golden = golden(path.file_name().unwrap());
+    if std::env::var_os("CHECKPOINT_WRITE_GOLDEN").is_some() && !golden.exists() {
+        std::fs::write(&golden, bytes).unwrap();
+    }
+    assert!(std::fs::read(&golden).unwrap() == *bytes, "{} has changed", golden.display());
+    (dir, SetInfo { set, cut: Lsn(9), history, created_ms, log_from: None, files: vec![info] })
+}
+
+/// A set with a library of functions, byte for byte, and loaded.
+#[test]
+fn a_library_has_a_block_of_its_own() {
+    let write = |writer: &mut SnapshotWriter| writer.write_library(b"lib", b"#!lua name=lib\nx").unwrap();
+    let (dir, set) = golden_set(&SimFs::new(1), SetId(2), write);
+    let found = Mutex::new(Vec::new());
+    let store = |effect: &Effect<'_>| {
+        let Effect::Library { name, code } = effect else { panic!("{effect:?} was not saved") };
+        found.lock().push((name.to_vec(), code.to_vec()));
+    };
+    let report = load(&dir, &set, 2, &hasher(), &store, &LoadProgress::default()).unwrap();
+    assert_eq!((report.entries, found.into_inner()), (1, vec![(b"lib".to_vec(), b"#!lua name=lib\nx".to_vec())]));
+}
+
+/// A set with a replica's position, byte for byte, and loaded.
+#[test]
+fn a_position_has_a_block_of_its_own() {
+    const TEXT: &[u8] = b"0123456789abcdef0123456789abcdef01234567 77 0";
+    let (dir, set) = golden_set(&SimFs::new(1), SetId(3), |writer| writer.write_position(TEXT).unwrap());
+    let found = Mutex::new(Vec::new());
+    let store = |effect: &Effect<'_>| {
+        let Effect::Position { text } = effect else { panic!("{effect:?} was not saved") };
+        found.lock().push(text.to_vec());
+    };
+    let report = load(&dir, &set, 2, &hasher(), &store, &LoadProgress::default()).unwrap();
+    assert_eq!((report.entries, found.into_inner()), (1, vec![TEXT.to_vec()]));
+}
+
 /// A manifest of version 2 is readable: it has no hash key.
 #[test]
 fn version_2_of_the_manifest_is_read() {

@@ -152,7 +152,7 @@ fn power_cuts_leave_a_prefix() {
     println!("crash points: {}", points_seen * cuts);
 }
 
-/// Each operation fails once, in turn. The log refuses writes, recovers by itself after a while, and no later power cut
+/// Each operation fails once, in turn. The log refuses writes, recovers after a while, and no later power cut
 /// loses anything durable. At the end everything appended is durable.
 #[test]
 fn every_operation_may_fail_once() {

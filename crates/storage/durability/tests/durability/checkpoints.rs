@@ -114,8 +114,8 @@ pub fn restored(fs: &SimFs, index: usize, up_to: base::Lsn) -> store::Digest {
     Model::digest(&life.store)
 }
 
-/// Two sets are kept, and the log from the older one on: what a FLUSHALL has removed is there, even after a checkpoint, and
-/// so is every state since the older set, by position.
+/// Two sets are kept, and the log from the older one on: what a FLUSHALL has removed is there, even after a checkpoint,
+/// and so is every state since the older set, by position.
 #[test]
 fn a_flushall_can_be_undone() {
     flushall_is_undone(3);
@@ -196,8 +196,8 @@ impl Barrier {
     }
 }
 
-/// BGSAVE CANCEL gives up the save that is being taken, or forgets the one that waits; a second BGSAVE is refused meanwhile.
-/// What was saved before stands, no file stays behind, and the next save works.
+/// BGSAVE CANCEL gives up the save that is being taken, or forgets the one that waits; a second BGSAVE is refused
+/// meanwhile. What was saved before stands, no file is left over, and the next save works.
 #[test]
 fn a_save_can_be_cancelled() {
     let (fs, mut rng) = (SimFs::new(1), Rng::new(1));
@@ -233,7 +233,7 @@ fn a_save_can_be_cancelled() {
     assert_eq!(found(&fs, log_off()).expect("it starts"), model.now());
 }
 
-/// Who has asked for a checkpoint, and waits until none is being taken, finds it taken.
+/// A client that has asked for a checkpoint, and waits until none is being taken, finds it taken.
 #[test]
 fn a_checkpoint_that_was_asked_for_is_told_of_before_it_begins() {
     let life = Life::start(&SimFs::new(1), policy()).expect("it starts");
@@ -248,8 +248,8 @@ fn a_checkpoint_that_was_asked_for_is_told_of_before_it_begins() {
     life.stop();
 }
 
-/// Changes that are made while a checkpoint is written are not in it, and count as unsaved after it; those of a failed one
-/// stay unsaved.
+/// Changes that are made while a checkpoint is written are not in it, and count as unsaved after it; those of a failed
+/// one stay unsaved.
 #[test]
 fn what_a_checkpoint_does_not_hold_counts_as_unsaved() {
     let (fs, mut rng) = (SimFs::new(1), Rng::new(1));
@@ -280,7 +280,7 @@ fn what_a_checkpoint_does_not_hold_counts_as_unsaved() {
     assert_eq!(found(&fs, log_off()).expect("it starts"), model.now());
 }
 
-/// Checkpoints are taken by themselves: when a save point is reached, and when the log has grown.
+/// Checkpoints are taken automatically: when a save point is reached, and when the log has grown.
 #[test]
 fn checkpoints_are_taken_when_they_are_due() {
     let (fs, mut rng) = (SimFs::new(1), Rng::new(1));

@@ -11,10 +11,10 @@ use vfs::{CrashPoint, Outage, SimFs};
 /// Different cuts of each crash point.
 const CUTS: u64 = 2;
 
-/// One in so many points is also one of a kill of the process, after which the page cache is still there.
+/// One in this many points is also one of a kill of the process, after which the page cache is still there.
 const KILLED: u64 = 5;
 
-/// One in so many cuts is lived on from.
+/// After one in this many cuts, a second life continues.
 const LIVED_ON: u64 = 9;
 
 /// Starts that are crashed in a row, at most.
@@ -39,8 +39,8 @@ pub fn checkpoint_under_load(life: &mut Life, model: &mut Model, rng: &mut Rng, 
     outcome
 }
 
-/// What every cut of every point leaves is a state that was, and none older than what was durable. Says how many there were,
-/// for who counts them.
+/// What every cut of every point leaves is a state that was, and none older than what was durable. Prints how many
+/// there were, for a script that counts them.
 pub fn judge_all(model: &Model, points: &[CrashPoint], seed: u64) {
     println!("crash points: {}, seed {seed}", points.len() as u64 * CUTS);
     for point in points {
@@ -76,7 +76,7 @@ pub fn trace(fs: &SimFs) -> String {
     files.chain(fs.trace().iter().map(|entry| format!("{entry}\n"))).collect()
 }
 
-/// Starts are crashed several times in a row; then one succeeds, and a life goes on that is cut at its end.
+/// Starts are crashed several times in a row; then one succeeds, and its life is cut at its end.
 fn live_on(model: &Model, fs: &SimFs, operation: u64, what: &str) {
     let mut rng = Rng::new(operation);
     // What the first start finds, on a disk of its own.
@@ -107,7 +107,8 @@ fn live_on(model: &Model, fs: &SimFs, operation: u64, what: &str) {
     judge(&second, &fs.recover(Outage::PowerCut { seed: operation }), end, &format!("{what}, second life"));
 }
 
-/// The very first start is cut at every operation, with the log and without: the next one finds an empty store, and lives.
+/// The very first start is cut at every operation, with the log and without: the next one finds an empty store, and
+/// lives.
 #[test]
 fn cuts_of_the_first_start() {
     for seed in seeds(1) {
@@ -127,8 +128,8 @@ fn cuts_of_the_first_start() {
     }
 }
 
-/// After a kill the start finds what was written. It does not trust the page cache: what it has found, and shows to clients, is
-/// durable.
+/// After a kill the start finds what was written. It does not trust the page cache: what it has found, and shows to
+/// clients, is durable.
 fn start_after_a_kill(model: &Model, fs: &SimFs, operation: u64, what: &str) {
     let life = Life::start(fs, policy()).unwrap_or_else(|error| panic!("{what}: {error}\n{}", trace(fs)));
     let shown = Model::digest(&life.store);

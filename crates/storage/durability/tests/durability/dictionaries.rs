@@ -1,5 +1,5 @@
-//! Values compressed with dictionaries through crashes, checkpoints and starts: a dictionary is never missing for a value that
-//! survived, and goes when nothing needs it.
+//! Values compressed with dictionaries through crashes, checkpoints and starts: a dictionary is never missing for a
+//! value that survived, and goes when nothing needs it.
 
 use crate::crashes::{checkpoint_under_load, judge_all};
 use crate::life::{DIR, Life, found, log_off, policy};
@@ -42,7 +42,7 @@ fn on_write() -> Settings {
     Settings { codec: Codec::Zstd, on_write: true, ..Settings::default() }
 }
 
-/// Stores a document under one of so many keys.
+/// Stores a document under one of `keys` keys.
 fn put(life: &mut Life, rng: &mut Rng, form: Form, keys: u64) {
     use base::Clock as _;
     let (name, value) = (format!("doc:{}", rng.below(keys)), document(rng, form));
@@ -92,8 +92,8 @@ fn with_dictionary(life: &Life) -> u64 {
     life.store.memory.values_by_dictionary().values().sum()
 }
 
-/// Power is cut at every operation while dictionaries come, values of them are logged and checkpointed, and another form of values
-/// brings another dictionary: whatever is left can be read, and is a state that was.
+/// Power is cut at every operation while dictionaries come, values of them are logged and checkpointed, and another
+/// form of values brings another dictionary: whatever is left can be read, and is a state that was.
 #[test]
 fn power_cuts_never_miss_a_dictionary() {
     for seed in seeds(2) {
@@ -125,7 +125,7 @@ fn power_cuts_never_miss_a_dictionary() {
     }
 }
 
-/// Sets fields of a hash under one of so many keys, or pushes to a list.
+/// Sets fields of a hash under one of `keys` keys, or pushes to a list.
 fn put_collection(life: &mut Life, rng: &mut Rng, keys: u64) {
     use base::Clock as _;
     let number = rng.below(keys);
@@ -200,8 +200,9 @@ fn put_big(life: &mut Life, rng: &mut Rng, (name, kind): (&str, Type), count: u6
     life.end_turn();
 }
 
-/// Power is cut at every operation while leaves of big collections are compressed behind the log's back, by dictionaries that come
-/// meanwhile, and checkpoints save them so: the log after these is about collections that it has not compressed itself.
+/// Power is cut at every operation while leaves of big collections are compressed without log records, by dictionaries
+/// that arrive meanwhile, and checkpoints save them so. The log after these edits collections that it has not
+/// compressed itself.
 #[test]
 fn power_cuts_leave_compressed_leaves_whole() {
     for seed in seeds(2) {
@@ -268,8 +269,8 @@ pub fn pass_over_all(life: &Life, pass: &mut Pass) {
     }
 }
 
-/// Power is cut at every operation while collections are compressed behind the log's back, by dictionaries that come meanwhile, and
-/// checkpoints save them so: the log after these is about collections that it has not compressed itself.
+/// Power is cut at every operation while collections are compressed without log records, by dictionaries that arrive
+/// meanwhile, and checkpoints save them so. The log after these edits collections that it has not compressed itself.
 #[test]
 fn power_cuts_leave_compressed_collections_whole() {
     for seed in seeds(2) {
@@ -331,7 +332,8 @@ fn a_start_decompresses_no_collection() {
     life.stop();
 }
 
-/// A dictionary stays for the log and the older checkpoint, goes with the last of them, and its number is not given again.
+/// A dictionary stays for the log and the older checkpoint, goes with the last of them, and its number is not given
+/// again.
 #[test]
 fn dictionaries_go_when_nothing_needs_them() {
     let (fs, mut rng) = (SimFs::new(7), Rng::new(7));
@@ -344,7 +346,7 @@ fn dictionaries_go_when_nothing_needs_them() {
     assert!(with_dictionary(&life) > 20);
     life.checkpoint(Cause::Asked).expect("the disk works");
 
-    // No value needs it from here on, and nobody compresses with it.
+    // No value needs it from here on, and no encoder uses it.
     life.store.compression.set(Settings { codec: Codec::Lz4, ..on_write() });
     for n in 0..40 {
         remove(&mut life, n);
@@ -398,7 +400,7 @@ fn stopped(fs: &SimFs, policy: Policy) -> store::Digest {
     digest
 }
 
-/// The next start reads what was compressed and goes on compressing with the same dictionary, with the log and without.
+/// The next start reads what was compressed and keeps compressing with the same dictionary, with the log and without.
 #[test]
 fn a_restart_goes_on_with_its_dictionaries() {
     for policy in [policy(), log_off()] {

@@ -38,8 +38,8 @@ fn live(life: &mut Life, model: &mut Model, rng: &mut Rng, rounds: usize) {
     }
 }
 
-/// What a start finds is a state that was, at or after the last that was durable; also after a kill and a start that was
-/// cut by power itself, where rows were flushed that came from a log which was only written.
+/// What a start finds is a state that was, at or after the last that was durable; also after a kill and a start that
+/// was cut by power itself, where rows were flushed that came from a log which was only written.
 #[test]
 fn power_cuts_lose_nothing_that_was_durable() {
     for seed in seeds(2) {
@@ -76,7 +76,8 @@ fn start_after_a_kill(model: &Model, fs: &SimFs, operation: u64, what: &str) {
     second.judge(state, end).unwrap_or_else(|problem| panic!("{what}, then cut: {problem}"));
 }
 
-/// An ordered end leaves to the log what is not flushed, and the log is not kept for longer than rows and checkpoints need it.
+/// An ordered end leaves to the log what is not flushed, and the log is not kept for longer than rows and checkpoints
+/// need it.
 #[test]
 fn the_log_is_trimmed_below_the_last_flush() {
     let (fs, mut rng) = (SimFs::new(1), Rng::new(1));
@@ -109,7 +110,7 @@ fn a_start_with_another_engine_is_refused() {
         Err(error @ DurabilityError::EngineFixed { .. }) => assert!(error.to_string().contains("is in memory and has")),
         other => panic!("{other:?}"),
     }
-    // Another database is given to the disk beside it.
+    // One more database moves to disk.
     let third = Policy { disk_databases: vec![2], ..policy() };
     let life = Life::start(&fs, third).expect("database 2 is empty");
     assert_eq!(Model::digest(&life.store), model.now());

@@ -40,7 +40,7 @@ fn push(txn: &mut Txn<'_>, name: &str, count: usize) {
     txn.edit(&txn.key(name.as_bytes()), Type::List, &changes);
 }
 
-/// One entry of each form: in the page and beside it, packed and a tree, with and without an expiration.
+/// One entry of each form: inside the page and outside, packed and a tree, with and without an expiration.
 fn fill(txn: &mut Txn<'_>) {
     let some = Fields { flags: 7, ..Fields::default() };
     let more = Fields { is_sticky: true, attributes: b"maxcount", unknown: b"\xfe\x01x", ..some };

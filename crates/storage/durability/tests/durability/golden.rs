@@ -1,4 +1,5 @@
-//! Data directories of earlier versions with leaves that are stored compressed, kept for good: every later program starts with them.
+//! Data directories of earlier versions with leaves that are stored compressed, kept for good: every later program
+//! starts with them.
 //!
 //! `ONGGI_WRITE_GOLDEN=1` writes those that are missing. Never write one again: a change of the bytes is a new version.
 
@@ -16,8 +17,8 @@ use value::stream::{Change as StreamChange, Id};
 use value::{hash, list, set, zset};
 use vfs::{FileSystem, OpenOptions, SimFs};
 
-/// The directories (`testdata/leaves/`, `testdata/leaves-of-sets/`), and the collections in each, of which some leaves are compressed: those
-/// named `doc:` with a dictionary.
+/// The directories (`testdata/leaves/`, `testdata/leaves-of-sets/`), and the collections in each, of which some leaves
+/// are compressed: those named `doc:` with a dictionary.
 const GOLDEN: [(&str, &[(&str, Type)]); 2] = [
     ("leaves", &[("doc:hash", Type::Hash), ("list", Type::List), ("doc:stream", Type::Stream)]),
     ("leaves-of-sets", &[("doc:set", Type::Set), ("zset", Type::Zset), ("doc:zset", Type::Zset)]),
@@ -149,8 +150,9 @@ fn write_if_asked(directory: &Path, collections: &[(&str, Type)]) {
     }
 }
 
-/// A start with the golden files gives what was stored, with the leaves still compressed, and reads none of them where elements are
-/// hashed as where they were written; what is then changed, compressed anew and saved again is so after the next start as well.
+/// A start with the golden files gives what was stored, with the leaves still compressed, and reads none of them where
+/// elements are hashed as where they were written; what is then changed, compressed anew and saved again is so after
+/// the next start as well.
 #[test]
 fn compressed_leaves_of_before_are_read() {
     for (name, collections) in GOLDEN {
@@ -193,7 +195,8 @@ fn compressed_leaves_of_before_are_read() {
     }
 }
 
-/// Whether a collection has compressed leaves, and whether it has the order in which it was saved, or one that is no hash's.
+/// Whether a collection has compressed leaves, and whether it has the order in which it was saved, or one that is no
+/// hash's.
 fn look(life: &Life, name: &str) -> (bool, bool) {
     let key = life.store.key(KeyspaceId(0), name.as_bytes());
     let (mut is_cold, mut is_as_written) = (false, false);
@@ -241,8 +244,9 @@ const COLLECTIONS_OF_0_1_0: [(&str, Type, u64); 13] = [
     ("stream", Type::Stream, 6),
 ];
 
-/// A data directory of version 0.1.0, which was killed with a checkpoint and a log after it, starts: with every key, value,
-/// expiration and number of elements. The directory then has a hash key, which stays, and what is saved is read again.
+/// A data directory of version 0.1.0, which was killed with a checkpoint and a log after it, starts: with every key,
+/// value, expiration and number of elements. The directory then has a hash key, which stays, and what is saved is read
+/// again.
 #[test]
 fn a_directory_of_0_1_0_starts() {
     let fs = disk_of(&testdata("v0.1.0"));

@@ -68,8 +68,8 @@ fn taken(fs: &SimFs) -> u64 {
     kept.filter_map(|name| fs.metadata(&Path::new(DIR).join(name)).ok()).map(|found| found.len).sum()
 }
 
-/// In 0.1.0 a FLUSHALL could be undone for a minute or two: the checkpoint that the save rule took after it and the one of
-/// the stop pushed out the last state before it.
+/// In 0.1.0 a FLUSHALL could be undone for a minute or two: the checkpoint that the save rule took after it and the one
+/// of the stop pushed out the last state before it.
 #[test]
 fn the_state_before_a_flush_outlives_the_save_rule_and_the_stop() {
     let fs = SimFs::new(31);

@@ -26,10 +26,10 @@ pub const START_MS: UnixMs = 1_700_000_000_000;
 /// Databases, unless a test says otherwise.
 pub const DATABASES: u32 = 4;
 
-/// Far more than anything takes: a test that waits so long has found a hang.
+/// Far more than anything takes: a test that waits this long has found a hang.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A clock whose wall time moves only when told to, while durations pass, so that the log's windows do.
+/// A clock whose wall time moves only when a test advances it, while durations pass, so that the log's windows do.
 pub struct TestClock {
     wall: ManualClock,
     start: Instant,
@@ -64,7 +64,7 @@ impl Wake for NobodyWaits {
     fn wake(&self, _: WorkerSet) {}
 }
 
-/// Keeps what it is told.
+/// Keeps the reports it receives.
 #[derive(Default)]
 pub struct Told(pub Mutex<Vec<String>>);
 
@@ -78,7 +78,7 @@ impl Tell for Told {
     }
 }
 
-/// Everything on: small segments, so that there are many; two files a checkpoint; nothing by itself.
+/// Everything on: small segments, so that there are many; two files a checkpoint; no automatic checkpoints.
 pub fn policy() -> Policy {
     Policy {
         log_wanted: true,
@@ -97,6 +97,7 @@ pub fn policy() -> Policy {
         disk_databases: Vec::new(),
         flush_bytes: 1 << 20,
         block_cache_bytes: 1 << 20,
+        tier: None,
     }
 }
 
@@ -120,7 +121,7 @@ pub struct Life {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// A store and its durability that nobody has started yet.
+/// A store and its durability before their start.
 pub struct Unstarted {
     clock: Arc<TestClock>,
     pub store: Arc<Store>,
@@ -205,7 +206,7 @@ impl Life {
         Self::start_with(fs, policy, DATABASES)
     }
 
-    /// A start with so many databases.
+    /// A start with this many databases.
     pub fn start_with(fs: &SimFs, policy: Policy, databases: u32) -> Result<Self, DurabilityError> {
         let unstarted = Unstarted::open(fs, policy, databases)?;
         let recovered = match unstarted.durability.recover() {
@@ -280,8 +281,8 @@ impl Life {
         self.wait_until(|| self.durability.status().running.is_none());
     }
 
-    /// Lets time pass until a log that has failed works again, and nothing is in hand that may have met a fault and has not
-    /// said so yet.
+    /// Lets time pass until a log that has failed works again, and nothing is in hand that may have met a fault and has
+    /// not said so yet.
     pub fn heal(&self) {
         self.wait_until(|| {
             let is_durable = self.store.log().is_none_or(|log| log.durable() == log.end());
@@ -289,7 +290,7 @@ impl Life {
                 return true;
             }
             self.clock.advance_ms(2_000);
-            // Whoever asks for a sync has the log try again.
+            // A client that asks for a sync makes the log try again.
             let _ = self.checkpoint(Cause::Rewrite);
             false
         });
@@ -334,7 +335,7 @@ impl Drop for Life {
     }
 }
 
-/// The state that a start finds, without the log going on. Nothing but the start runs.
+/// The state that a start finds, without continuing the log. Nothing but the start runs.
 pub fn found(fs: &SimFs, policy: Policy) -> Result<store::Digest, DurabilityError> {
     let unstarted = Unstarted::open(fs, policy, DATABASES)?;
     let result = unstarted.durability.recover().map(|_| Model::digest(&unstarted.store));

@@ -77,7 +77,7 @@ impl Model {
         self.states.push((Self::digest(&life.store), life.scratch.wrote()));
     }
 
-    /// So many random commands.
+    /// Runs `count` random commands.
     pub fn commands(&mut self, life: &mut Life, rng: &mut Rng, count: usize) {
         for _ in 0..count {
             self.command(life, rng);
@@ -157,7 +157,7 @@ fn run(
         }
         match life.store.commit(&mut life.scratch, locks, &at, |txn| command(txn, rng)) {
             Err(Blocked::Refused) => break Err(Blocked::Refused),
-            // A crashed disk makes nothing durable any more: nobody waits for it.
+            // A crashed disk makes nothing durable any more: no command waits for it.
             Err(Blocked::Log) if life.fs.has_crashed() => break Err(Blocked::Log),
             Err(_) => std::thread::yield_now(),
             Ok(()) => break Ok(()),
@@ -167,9 +167,10 @@ fn run(
     done
 }
 
-/// Has every key of databases on disk in memory, until the wants are released: these commands read after their first change.
+/// Has every key of databases on disk, and every value on a tier, in memory, until the wants are released: these
+/// commands read after their first change.
 fn load_all(life: &mut Life, at: &At, wants: &mut Vec<store::Want>) -> std::io::Result<()> {
-    if life.durability.disk_databases().is_empty() {
+    if life.durability.disk_databases().is_empty() && life.durability.tier().is_none() {
         return Ok(());
     }
     let peek_all = |txn: &mut Txn<'_>| {
@@ -292,7 +293,7 @@ pub fn rounds() -> u64 {
     number("ONGGI_CRASH_ROUNDS").unwrap_or(1)
 }
 
-/// So many seeds, as many times as asked for.
+/// `usual` seeds, multiplied by the rounds asked for.
 pub fn seeds(usual: u64) -> impl Iterator<Item = u64> {
     let first = number("ONGGI_TEST_SEED").unwrap_or(1).wrapping_mul(1_000);
     (0..usual * rounds()).map(move |n| first.wrapping_add(n))

@@ -1,8 +1,8 @@
-//! The mode and the window of the log while the log is switched, while a server starts and while a checkpoint is taken: a
-//! setting is in force when it was answered, or it was refused.
+//! The mode and the window of the log while the log is switched, while a server starts and while a checkpoint is taken:
+//! a setting is in force when it was answered, or it was refused.
 //!
-//! On 26 November 2026 a server lost acknowledged writes in sync mode: a mode that was set while the log was being switched
-//! on never reached that log. CONFIG GET said `always`, and replies were not held.
+//! On 26 November 2026 a server lost acknowledged writes in sync mode: a mode that was set while the log was being
+//! switched on never reached that log. CONFIG GET said `always`, and replies were not held.
 
 use crate::life::{DATABASES, Life, Unstarted, log_off, policy};
 use crate::model::Model;
@@ -18,7 +18,7 @@ use vfs::{Outage, SimFs};
 /// Longer than any lock is held.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A window in which no test ends: nothing becomes durable by itself.
+/// A window in which no test ends: nothing becomes durable without a sync.
 const LONG_MS: u64 = 3_600_000;
 /// Another one.
 const SHORT_MS: u64 = 7;
@@ -81,8 +81,8 @@ fn acknowledged_write(life: &mut Life, model: &mut Model, rng: &mut Rng) {
     model.is_durable(&life.fs, model.last());
 }
 
-/// A mode and a window that are set in any step of switching the log on are those of the log from the moment it counts, and
-/// a write that is acknowledged then survives.
+/// A mode and a window that are set in any step of switching the log on are those of the log from the moment it counts,
+/// and a write that is acknowledged then survives.
 #[test]
 fn a_mode_set_while_the_log_is_switched_on_is_in_force_when_it_counts() {
     for step in 1.. {
@@ -109,8 +109,8 @@ fn a_mode_set_while_the_log_is_switched_on_is_in_force_when_it_counts() {
     }
 }
 
-/// The smallest case of the field: the log off and `everysec`, then `appendonly yes`, then `appendfsync always`, one right
-/// after the other. The keeper may be anywhere.
+/// The smallest case of the field: the log off and `everysec`, then `appendonly yes`, then `appendfsync always`, one
+/// right after the other. The keeper may be anywhere.
 #[test]
 fn a_mode_set_right_after_the_log_is_asked_for_is_in_force_when_it_counts() {
     for seed in 1..=20 {
@@ -176,8 +176,8 @@ fn a_mode_set_while_a_checkpoint_is_taken_is_in_force_at_once() {
     life.stop();
 }
 
-/// A mode that cannot be put into force is refused, with all that was asked for together with it, and stays without effect
-/// for ever. Before, it was answered OK and left to the keeper, who was busy with a checkpoint.
+/// A mode that cannot be put into force is refused, with all settings of the same request, and never takes effect.
+/// Before, the answer was OK, and the mode was left to the keeper, which was busy with a checkpoint.
 #[test]
 fn a_mode_that_cannot_be_put_into_force_is_refused() {
     let (fs, mut rng) = (SimFs::new(1), Rng::new(1));
@@ -227,4 +227,20 @@ fn a_mode_and_a_window_set_without_a_log_are_those_of_the_next_one() {
     life.wait_for_log(true);
     assert_eq!(in_force(&life.durability), Some((LogMode::Sync, SHORT_MS)));
     life.stop();
+}
+
+/// Settings that change all the time while the keeper reads them. It used to read them a second time while it held them
+/// and a change waited for it, and every client of CONFIG SET waited forever.
+#[test]
+fn settings_change_while_the_keeper_looks_at_them() {
+    const CHANGES: usize = 100_000;
+    // Leaked by a failing test, whose threads never end.
+    let life: &'static Life = Box::leak(Box::new(Life::start(&SimFs::new(1), policy()).expect("it starts")));
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        (0..CHANGES).for_each(|_| life.durability.set_policy(policy(), PATIENCE).expect("no lock is held"));
+        done.send(()).expect("the test waits");
+    });
+    is_done.recv_timeout(Duration::from_secs(120)).expect("no change waits for the keeper");
+    life.durability.end();
 }

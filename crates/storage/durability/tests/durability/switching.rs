@@ -30,8 +30,8 @@ fn switch(life: &mut Life, model: &mut Model, rng: &mut Rng, policy: Policy) {
     }
 }
 
-/// On and off again several times, with commands all the while: no cut leaves anything but a state that was, and none older
-/// than the last that the log or a checkpoint had made durable.
+/// On and off again several times, with commands all the while: no cut leaves anything but a state that was, and none
+/// older than the last that the log or a checkpoint had made durable.
 #[test]
 fn cuts_while_the_log_is_switched() {
     for seed in seeds(3) {
@@ -51,8 +51,8 @@ fn cuts_while_the_log_is_switched() {
     }
 }
 
-/// The log was on, the next start is configured without it, and then it is switched on at run time: until that is done a
-/// crash leaves what the old log has, and the segments of the new one are no evidence that anything is missing.
+/// The log was on, the next start is configured without it, and then it is switched on at run time: until that is done
+/// a crash leaves what the old log has, and the segments of the new one are no evidence that anything is missing.
 #[test]
 fn cuts_while_a_log_that_a_start_left_off_is_switched_on() {
     for seed in seeds(3) {
@@ -77,7 +77,8 @@ fn cuts_while_a_log_that_a_start_left_off_is_switched_on() {
     }
 }
 
-/// The very first start was to have a log, and crashed before it had one; the next start has none, and has it switched on later.
+/// The very first start was to have a log, and crashed before it had one; the next start has none, and has it switched
+/// on later.
 #[test]
 fn cuts_while_a_log_that_never_began_is_switched_on() {
     for seed in seeds(1) {
@@ -100,8 +101,8 @@ fn cuts_while_a_log_that_never_began_is_switched_on() {
     }
 }
 
-/// A log that could not be switched off in order, since the disk failed, is off all the same; then it is switched on again.
-/// Neither the end that the old log got nor the new segments confuse a start.
+/// A log that could not be switched off in order, since the disk failed, is off all the same; then it is switched on
+/// again. Neither the end that the old log got nor the new segments confuse a start.
 #[test]
 fn cuts_after_a_failed_switch() {
     for seed in seeds(2) {
@@ -110,7 +111,7 @@ fn cuts_after_a_failed_switch() {
             let mut life = Life::start(&fs, policy()).expect("it starts");
             let mut model = Model::new(&life);
             model.commands(&mut life, &mut rng, 20);
-            // What the log does by itself is not to meet the fault.
+            // The log's own background work must not meet the fault.
             let log = life.store.log().expect("it is on");
             life.wait_until(|| log.durable() == log.end());
             fs.record_crash_points();
@@ -166,7 +167,7 @@ fn switching_on_fails_once_in_every_step() {
     }
 }
 
-/// Logs that are off leave nothing behind that takes space.
+/// Logs that are off leave no files that take space.
 #[test]
 fn a_log_that_is_off_leaves_when_nothing_needs_it() {
     let (fs, mut rng) = (SimFs::new(1), Rng::new(1));

@@ -1,11 +1,11 @@
-//! Compressed leaves of big collections: who reads and counts them, and a pass over the leaves of one collection.
+//! Compressed leaves of big collections: reading and counting them, and a pass over the leaves of one collection.
 //!
 //! ```text
-//! look: some leaves of the tree, under the lock of its shard --> neighbours that nobody has used for some passes, shared
-//!       --> compress them, together, without the lock --> the tree's still? --> Engine::reform: one leaf in their place
+//! look: leaves of the tree, under its shard's lock -> share neighbours that no command has used for some passes
+//!       -> compress them, together, without the lock -> the tree's still? -> Engine::reform: one leaf in their place
 //! ```
 //!
-//! Whoever reads a leaf has it thawed, which is kept beside the stored form until some passes have seen it unused.
+//! Reading a leaf thaws it. The thawed form is kept with the stored form until some passes have seen it unused.
 
 use super::pass::Wanted;
 use super::{Coder, Compression, add};
@@ -24,13 +24,13 @@ use value::cold::{Cold, Keeper, PagesUse, Shelf};
 use value::tree::Plan;
 use value::{Find, LeafRun};
 
-/// Leaves of so many bytes are compressed together: what a read of one element decompresses.
+/// Leaves of about this many bytes are compressed together: a read of one element decompresses them all.
 const BYTES: usize = 4 << 10;
 
 /// Leaves looked at under one lock.
 pub(super) const LOOKS: usize = 64;
 
-/// A leaf is cold when so many passes have seen it unused: a pass begins four times in the time after which a value is.
+/// A leaf is cold when this many passes have seen it unused: a value's idle time has four passes.
 const PASSES: u32 = 4;
 
 /// Reads the compressed leaves of a store, and counts them.
@@ -89,9 +89,9 @@ impl Keeper for LeafKeeper {
     }
 }
 
-/// Whether it is a collection whose leaves are compressed each by itself: a tree that is too big to be compressed as a whole, or was
-/// when leaves of it were; or that has elements with times; or that would be another if it were built again, since it was loaded
-/// with the order of an earlier process, and a walk over it goes on.
+/// Whether the leaves of this collection are compressed one by one. That is a tree that is too big to be compressed as
+/// a whole, or was when its leaves were compressed; or one with elements that have times; or one that a rebuild would
+/// reorder, since it has the order of an earlier process, and a walk over it must be able to continue.
 pub(super) fn is_by_leaf(entry: &Entry<'_>, hasher: &KeyHasher) -> bool {
     let Value::Big(tree) = entry.value else { return false };
     !may_tree_be_compressed(tree) || entry.first_due().is_some() || !tree.is_ordered_by(hasher) || tree.has_cold()
@@ -107,8 +107,8 @@ pub(super) struct Search<'w> {
 }
 
 impl Search<'_> {
-    /// Looks at so many leaves of the collection at most, from the one with element `from` on, under the lock of its shard. What it finds
-    /// thawed it drops. Gives leaves that are to be stored in another form, and where to go on.
+    /// Looks at up to `looks` leaves of the collection, from the one with element `from` on, under the lock of its
+    /// shard. Drops thawed forms that it finds. Returns leaves to store in another form, and where to continue.
     pub(super) fn look(
         &self,
         store: &Store,
@@ -130,7 +130,7 @@ impl Search<'_> {
         };
         let entry = held.engine.read(key, false).ok().flatten();
         let (found, next) = match entry.filter(|entry| is_by_leaf(entry, &store.hasher)) {
-            // Who prepares something from a tree begins anew when it becomes another.
+            // A command that prepares something from a tree restarts when the tree is replaced.
             Some(Entry { value: Value::Big(tree), .. }) if self.is_full || SharedBig::strong_count(tree) == 1 => {
                 tree.look_for_cold(from, &plan, looks)
             }
@@ -155,8 +155,8 @@ impl Search<'_> {
     }
 }
 
-/// Brings leaves that were found into the form that is configured, if they are still there. `bytes` is room for what they hold. False
-/// when `lock` finds their shard taken.
+/// Brings leaves that were found into the form that is configured, if they are still there. `bytes` is room for what
+/// they hold. False when `lock` finds their shard taken.
 pub(super) fn store_run<'s>(
     store: &'s Store,
     coder: &mut Coder,
@@ -202,7 +202,7 @@ pub(super) fn store_run<'s>(
     true
 }
 
-/// Whether so much is thawed that it is to go, whoever has used it: an eighth of all memory, and some MiB.
+/// Whether thawed forms must be dropped, used or not: they take more than an eighth of all memory and some MiB.
 pub(super) fn is_thawed_too_much(memory: &MemoryUse) -> bool {
     const FREE: u64 = 16 << 20;
     let thawed = memory.of(MemoryKind::Thawed);
@@ -210,7 +210,7 @@ pub(super) fn is_thawed_too_much(memory: &MemoryUse) -> bool {
 }
 
 impl Compression {
-    /// Who reads what is compressed in trees.
+    /// The reader of compressed leaves of trees.
     pub(crate) fn keeper(&self) -> Arc<dyn Keeper> {
         self.keeper.clone()
     }

@@ -1,15 +1,15 @@
-//! Strings, and leaves of collections, that are too long for a slice of a worker's time: a thread of its own brings them into the form that
-//! is configured.
+//! Strings, and leaves of collections, that are too long for a slice of a worker's time: a separate thread brings them
+//! into the configured form.
 //!
 //! ```text
 //! pass: a long string that may have to change --its key--> queue --> a reference to its value, under the shard's lock
 //!       --> compress it without the lock --> the same value still? --> Engine::recode, by reference
 //! ```
 //!
-//! A leaf is so long when it is one long element. It is queued by its place, and shared, too (`leaves`).
+//! A leaf is too long when it is one long element. It is queued by its place, and shared, too (`leaves`).
 //!
-//! L1. Under a lock nothing is copied that is longer than what a worker compresses itself: the engine keeps long values by reference.
-//!     Who edits one meanwhile copies it first, as if a checkpoint had it.
+//! L1. Under a lock nothing is copied that is longer than what a worker compresses itself: the engine keeps long values
+//!     by reference. A command that edits one meanwhile copies it first, as if a checkpoint had it.
 
 use super::leaves::{self, Search};
 use super::pass::{self, LEN_MAX, Wanted};
@@ -24,7 +24,7 @@ use types::Decoder;
 /// Longer strings are compressed by writes alone: while one is compressed, its bytes are there up to three times.
 pub(super) const LONG_LEN_MAX: usize = 64 << 20;
 
-/// Longer leaves stay as they are: whoever reads an element of one, a worker, waits until it is decompressed.
+/// Longer leaves stay as they are: a worker that reads an element of a leaf waits until the leaf is decompressed.
 pub(super) const LEAF_LEN_MAX: usize = 1 << 20;
 
 /// Values that wait. Strings beyond are left to the next pass that looks at all of them, leaves to the next pass.
@@ -73,8 +73,8 @@ pub struct LongValues {
 }
 
 impl LongValues {
-    /// Brings one of the values that wait into the form that is configured; the time that took, or nothing when none waits. For a
-    /// thread that serves no clients: a string takes up to a second.
+    /// Brings one of the values that wait into the form that is configured; the time that took, or nothing when none
+    /// waits. For a thread that serves no clients: a string takes up to a second.
     pub fn step(&mut self, store: &Store) -> Option<u64> {
         let long = store.compression.long.lock().pop_front()?;
         let begun_ns = store.clock.monotonic_ns();

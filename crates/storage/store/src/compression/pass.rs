@@ -4,15 +4,16 @@
 //! begin -> gather: one stretch of a shard, under its lock: keys of values that may have to change
 //!            |  ^
 //!            v  '--- no keys left
-//!          handle: one key: copy its value out (of a tree, share it), compress it without the lock, put it back if it is
-//!                  still the same; of a collection that is too big for that, some leaves (`leaves`), and then the next
+//!          handle: one key: copy its value out (of a tree, share it), compress it without the lock, put it back if
+//!                  it is the same; of a collection too big for that, some leaves (`leaves`), and then the next
 //! ```
 //!
-//! The first pass after a change of the settings looks at all values, at once; the first one after a start, once what was loaded may be
-//! idle, unless strings are compressed as they are written. Later ones look at those that have gone cold since the
-//! pass before began with their shard, so that what does not get shorter is not tried again and again; once in an hour one looks at
-//! all, and so does the first one after a dictionary was put to use. A pass that looks at all strings also brings those that were
-//! compressed before there was the dictionary of their class into its form. The longer a pass looked, the longer is the rest after it.
+//! The first pass after a change of the settings visits all values at once. The first pass after a start visits all
+//! once the loaded values may be idle, unless strings are compressed as they are written. Later passes visit values
+//! that have gone cold since the previous pass began with their shard, so values that do not shrink are not tried again
+//! and again. Once an hour a pass visits all values, and so does the first one after a dictionary was put to use. A
+//! pass over all strings also recompresses those that were compressed before their class had its dictionary. The longer
+//! a pass ran, the longer the rest after it.
 
 use super::leaves::{self, LOOKS, Search};
 use super::long::{LONG_LEN_MAX, Long, LongLeaf};
@@ -32,7 +33,8 @@ use value::{Big, Progress};
 pub(super) const LEN_MAX: usize = 32 << 10;
 const _: () = assert!(COLLECTION_LEN_MAX <= LEN_MAX, "only strings and leaves are for the thread of long values");
 
-/// Keys of one stretch, at most: more than an extent of the table in memory has. Those beyond are left to the next pass that looks at all.
+/// Keys of one stretch, at most: more than an extent of the table in memory has. Those beyond are left to the next pass
+/// that looks at all.
 const CANDIDATES_MAX: usize = 4096;
 
 /// Time between the beginnings of two passes, at least.
@@ -44,12 +46,12 @@ const FULL_PERIOD_NS: u64 = 3600 * 1_000_000_000;
 /// Time a worker may make up for at most, having had other things to do.
 const CREDIT_NS_MAX: i64 = 10_000_000;
 
-/// Where clients need all of a worker's time, passes get one part in this many of their share: a pass is to cost those clients no more
-/// than its values save them, and takes longer.
+/// Where clients need all of a worker's time, passes get one part in this many of their share: a pass is to cost those
+/// clients no more than its values save them, and takes longer.
 const BUSY_PART: u32 = 8;
 
-/// Passes look for values to change in one part of the time in this many at most, however many values there are and however short is what
-/// counts as idle: the rest is between passes, not in them.
+/// Passes look for values to change in one part of the time in this many at most, however many values there are and
+/// however short is what counts as idle: the rest is between passes, not in them.
 const LOOKING_PART: u64 = 32;
 
 /// The pass of one worker.
@@ -108,12 +110,12 @@ struct Candidate {
     is_string: bool,
     is_compressed: bool,
     is_long: bool,
-    /// Of a collection whose leaves are handled, the rank of the element to go on from.
+    /// For a collection whose leaves are handled, the rank of the element to continue from.
     leaves_from: Option<u64>,
 }
 
-/// The share of a worker's time for passes, in thousandths: what is configured where clients need half of the time or less, and down
-/// to a [`BUSY_PART`] of it where they need all.
+/// The share of a worker's time for passes, in thousandths: what is configured where clients need half of the time or
+/// less, and down to a [`BUSY_PART`] of it where they need all.
 fn share_permille(cpu_percent: u32, needed_percent: u32) -> u32 {
     let over = needed_percent.saturating_sub(50).min(50);
     10 * cpu_percent * (50 * BUSY_PART - over * (BUSY_PART - 1)) / (50 * BUSY_PART)
@@ -235,8 +237,8 @@ impl Pass {
         }
     }
 
-    /// Works for about `slice_ns`, if the worker has time for it, of which clients need so much; true when there is more to do and time
-    /// for it.
+    /// Works for about `slice_ns`, if the worker has time for it; `needed_percent` of its time goes to clients. True
+    /// when there is more to do and time for it.
     pub fn slice(&mut self, store: &Store, slice_ns: u64, needed_percent: u32) -> bool {
         let Some(place) = &self.place else { return false };
         let begun_ns = store.clock.monotonic_ns();
@@ -306,7 +308,8 @@ impl Pass {
             }
         });
         let settings = &wanted.settings;
-        // What was idle for longer was cold already when the pass before came by; idle times are whole seconds, and so are stamps.
+        // A value that was idle for longer was already cold at the previous pass. Idle times are whole seconds, and so
+        // are stamps.
         let idle_seconds_max = match place.is_full {
             true => u64::MAX,
             false => u64::from(settings.idle_seconds) + now_ns.saturating_sub(seen_ns) / 1_000_000_000 + 2,
@@ -320,7 +323,7 @@ impl Pass {
                 || (idle..=idle_seconds_max).contains(&idle_seconds)
         });
         store.unlock_one(held);
-        // Of a class that does not compress they are not even copied.
+        // Values of a class that does not compress are not even copied.
         let found = candidates.len();
         candidates.retain(|candidate| {
             let is_raw = !candidate.is_compressed && candidate.leaves_from.is_none();
@@ -340,7 +343,7 @@ impl Pass {
         true
     }
 
-    /// Goes on with the next shard.
+    /// Continues with the next shard.
     fn leave_shard(&mut self, store: &Store) -> bool {
         if let Some(place) = &mut self.place {
             (place.shard, place.is_at_end, place.seen_ns) = (place.shard + 1, false, None);
@@ -349,14 +352,15 @@ impl Pass {
         true
     }
 
-    /// Brings one value into the form that is configured, if it is still one that needs it. False when the shard is taken.
+    /// Brings one value into the form that is configured, if it is still one that needs it. False when the shard is
+    /// taken.
     fn handle(&mut self, store: &Store, shard: ShardId, candidate: &Candidate) -> bool {
         let Some(place) = &self.place else { return false };
         let compression = &store.compression;
         let key = store.key(candidate.space, &candidate.key);
         let Some(mut held) = store.shard(shard).lock.spin_lock() else { return false };
         let entry = held.engine.read(&key, false).ok().flatten();
-        // Of a field that has a time, the engine must be able to tell when that is.
+        // For a field that has a time, the engine must be able to find that time.
         let is_due = |entry: &Entry<'_>| {
             let is_whole = entry.first_due().is_none() && !leaves::is_by_leaf(entry, &store.hasher);
             place.wanted.may_change(entry) && is_whole && may_leave(store, &key, entry)
@@ -392,7 +396,7 @@ impl Pass {
             entry.encoding == before
                 && entry.kind == kind
                 && match (entry.value, &tree) {
-                    // Whoever changes a tree that is held here makes another.
+                    // A change of a tree that is shared here replaces it by another tree.
                     (Value::Big(now), Some(tree)) => SharedBig::ptr_eq(now, tree),
                     (Value::Big(_), None) | (_, Some(_)) => false,
                     (value, None) => value.bytes() == self.value,
@@ -411,8 +415,8 @@ impl Pass {
 }
 
 impl Pass {
-    /// Brings some leaves of a collection, from the one with element `from` on, into the form that is configured; the candidate
-    /// comes back for those behind them. False when the shard is taken.
+    /// Brings some leaves of a collection, from the one with element `from` on, into the configured form. The candidate
+    /// returns to the list for the leaves after them. False when the shard is taken.
     fn handle_leaves(&mut self, store: &Store, shard: ShardId, candidate: Candidate, from: u64) -> bool {
         let Some(place) = &mut self.place else { return false };
         let begun_ns = store.clock.monotonic_ns();
@@ -447,8 +451,8 @@ impl Pass {
     }
 }
 
-/// What is compressed of a value: its bytes, or the changes of a tree, which are put into `changes`. `None` when these are too
-/// many.
+/// What is compressed of a value: its bytes, or the changes of a tree, which are put into `changes`. `None` when these
+/// are too many.
 fn plain_bytes<'a>(value: Value<'a>, changes: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     let Value::Big(tree) = value else { return Some(value.bytes()) };
     changes.clear();
@@ -474,15 +478,18 @@ impl Wanted {
         Self { settings: compression.settings(), dictionaries: compression.dictionaries_in_use() }
     }
 
-    /// Whether a stored form is another than it should be, as far as it tells itself.
+    /// Whether a stored form differs from the wanted one, judged by the form alone.
     pub(super) fn is_other(&self, form: Form) -> bool {
         form.codec() != self.settings.codec.name()
             || !self.dictionaries.is_empty()
                 && form.dictionary().is_none_or(|number| !self.dictionaries.contains(&number))
     }
 
-    /// Whether an entry has another form than it should have, as far as it tells itself.
+    /// Whether an entry's form may differ from the wanted one, judged by the entry alone.
     pub(super) fn may_change(&self, entry: &Entry<'_>) -> bool {
+        if entry.is_away() {
+            return false;
+        }
         if entry.is_compressed() {
             return Stored::parse(entry.value.bytes()).is_ok_and(|stored| self.is_other(stored.form));
         }

@@ -23,8 +23,11 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// The value of an entry, if it takes at most so many bytes, as it is and decompressed.
+    /// The value of an entry, as stored and decompressed, if it has at most `bytes_max` bytes.
     pub fn of(entry: &Entry<'_>, bytes_max: usize) -> Option<Self> {
+        if entry.is_away() {
+            return None;
+        }
         let is_compressed = entry.is_compressed();
         let bytes: Box<[u8]> = match entry.value {
             Value::Big(tree) if tree.content_bytes() <= bytes_max && may_tree_be_compressed(tree) => {
@@ -54,7 +57,7 @@ pub struct Tried {
     pub bytes: u64,
     /// Bytes that are stored for them now.
     pub stored_bytes: u64,
-    /// Bytes that would be, by codec as in [`TRIED`]. A value that does not get shorter stays as it is.
+    /// Bytes it would take, by codec as in [`TRIED`]. A value that does not get shorter stays as it is.
     pub by_codec: [u64; TRIED.len()],
 }
 
@@ -95,8 +98,8 @@ impl Compression {
         tried
     }
 
-    /// Time spent on compressing values whose keys begin so, in nanoseconds, since the last change of the settings: of all
-    /// classes within the prefix, or of the class that the prefix is in.
+    /// Time spent on compressing values whose keys begin so, in nanoseconds, since the last change of the settings: of
+    /// all classes within the prefix, or of the class that the prefix is in.
     pub fn spent_ns(&self, space: KeyspaceId, prefix: &[u8]) -> u64 {
         let report = self.trainer().report();
         let classes = report.iter().filter(|class| class.keyspace == space);
@@ -107,8 +110,8 @@ impl Compression {
     }
 }
 
-/// The bytes of a stored value that is compressed, and those of the value; of a tree of which leaves are, what it takes, and its
-/// elements, if these are more. `None` of any other.
+/// The bytes of a stored value that is compressed, and those of the value; of a tree of which leaves are, what it
+/// takes, and its elements, if these are more. `None` of any other.
 pub fn compressed_lengths(entry: &Entry<'_>) -> Option<(u64, u64)> {
     if let Value::Big(tree) = entry.value {
         let (taken, content) = (tree.memory_bytes() as u64, tree.content_bytes() as u64);
