@@ -67,7 +67,7 @@ def run(h):
         h.equal(r.exists("todo", *[f"own:{number}" for number in range(WORKERS)]), 0)
 
     def order():
-        """Whoever has waited longest is served first."""
+        """The client that has waited longest is served first."""
         served, threads = [], []
 
         def wait(number):

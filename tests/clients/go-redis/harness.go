@@ -1,7 +1,10 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"os"
 	"reflect"
 	"strings"
 	"time"
@@ -20,11 +23,27 @@ func newHarness(host, port, password, unix string) *harness {
 	return &harness{address: host + ":" + port, password: password, unix: unix}
 }
 
+// tlsConfig returns nil unless ONGGI_TEST_TLS names the directory of the client's certificates.
+func tlsConfig() *tls.Config {
+	directory := os.Getenv("ONGGI_TEST_TLS")
+	if directory == "" {
+		return nil
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(must(os.ReadFile(directory + "/ca.pem")))
+	pair := must(tls.LoadX509KeyPair(directory+"/client.pem", directory+"/client.key"))
+	return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}
+}
+
 // client returns a client with a pool of its own. Protocol 3 unless `change` says otherwise.
 func (h *harness) client(change ...func(*redis.Options)) *redis.Client {
 	options := &redis.Options{Addr: h.address, Password: h.password, ReadTimeout: 60 * time.Second, WriteTimeout: 60 * time.Second}
+	options.TLSConfig = tlsConfig()
 	for _, c := range change {
 		c(options)
+	}
+	if options.Network == "unix" {
+		options.TLSConfig = nil
 	}
 	client := redis.NewClient(options)
 	h.open = append(h.open, client)

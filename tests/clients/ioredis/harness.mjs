@@ -1,7 +1,15 @@
 // Connections to the server under test, and the reporting of checks.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { Redis } from "ioredis";
+
+/** What a client over TLS needs; nothing unless ONGGI_TEST_TLS names the directory of its certificates. */
+function tlsOptions() {
+  const directory = process.env.ONGGI_TEST_TLS;
+  const read = (name) => readFileSync(`${directory}/${name}`);
+  return directory ? { tls: { ca: read("ca.pem"), cert: read("client.pem"), key: read("client.key") } } : {};
+}
 
 /** Makes clients and reports checks as `ok - NAME` or `not ok - NAME: REASON`. */
 export class Harness {
@@ -11,7 +19,8 @@ export class Harness {
 
   /** A client of one connection, which connects again by itself. */
   client(options = {}) {
-    const client = new Redis({ host: this.host, port: this.port, password: this.password, ...options });
+    const tls = options.path ? {} : tlsOptions();
+    const client = new Redis({ host: this.host, port: this.port, password: this.password, ...tls, ...options });
     client.on("error", (problem) => (client.lastProblem = problem));
     this.open.push(client);
     return client;

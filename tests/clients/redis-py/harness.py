@@ -1,11 +1,25 @@
 """Connections to the server under test, and the reporting of checks."""
 
+import os
 import time
 import traceback
 
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
+
+
+def tls_options():
+    """What a client over TLS needs; nothing unless ONGGI_TEST_TLS names the directory of its certificates."""
+    directory = os.environ.get("ONGGI_TEST_TLS")
+    if not directory:
+        return {}
+    return {
+        "ssl": True,
+        "ssl_ca_certs": f"{directory}/ca.pem",
+        "ssl_certfile": f"{directory}/client.pem",
+        "ssl_keyfile": f"{directory}/client.key",
+    }
 
 
 class Harness:
@@ -20,7 +34,7 @@ class Harness:
         """A client with a connection pool of its own; replies are bytes."""
         options.setdefault("password", self.password)
         options.setdefault("retry", Retry(NoBackoff(), 1))
-        client = redis.Redis(host=self.host, port=self.port, **options)
+        client = redis.Redis(host=self.host, port=self.port, **tls_options(), **options)
         self.open.append(client)
         return client
 

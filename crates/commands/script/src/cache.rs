@@ -1,6 +1,6 @@
 //! The scripts that clients have sent: their texts by digest, one cache for all workers.
 //!
-//! Workers compile a script when they first run it. [`Scripts::generation`] tells them that all were forgotten.
+//! Workers compile a script when they first run it. A new [`Scripts::generation`] means that all were forgotten.
 
 use crate::running::Running;
 use crate::shebang::{self, Flags};
@@ -10,12 +10,16 @@ use sha1::{Digest, Sha1};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// The digest of a script as clients write it: forty hexadecimal digits in lower case.
 pub type Sha = [u8; 40];
 
 /// Scripts that EVAL has brought, not SCRIPT LOAD: more than this many, and the one used longest ago is forgotten.
 const EVALUATED_MAX: usize = 500;
+
+/// `busy-reply-threshold` where none is configured.
+const BUSY_AFTER_MS: u64 = 5000;
 
 /// Bytes a cached script takes besides its text.
 const OVERHEAD_BYTES: usize = 160;
@@ -64,12 +68,28 @@ pub struct Scripts {
     /// Bytes of the states of all workers.
     states_bytes: AtomicUsize,
     is_alone: bool,
+    busy_after_ms: AtomicU64,
+    /// How many functions these libraries have registered.
+    #[cfg(feature = "lua")]
+    functions: Mutex<(Arc<engine::Libraries>, usize)>,
 }
 
 impl Scripts {
     /// No scripts, for a server of this many workers.
     pub fn of_workers(workers: usize) -> Self {
-        Self { is_alone: workers == 1, ..Self::default() }
+        let scripts = Self { is_alone: workers == 1, ..Self::default() };
+        scripts.set_busy_after_ms(BUSY_AFTER_MS);
+        scripts
+    }
+
+    /// Sets how long a script may run before it is busy (`busy-reply-threshold`).
+    pub fn set_busy_after_ms(&self, ms: u64) {
+        self.busy_after_ms.store(ms, Ordering::Relaxed);
+    }
+
+    /// A script that runs longer than this is busy: requests of others are refused, and SCRIPT KILL is the way out.
+    pub fn busy_after(&self) -> Duration {
+        Duration::from_millis(self.busy_after_ms.load(Ordering::Relaxed))
     }
 
     /// Whether one worker does everything, so that nothing else runs while a script does.
@@ -141,6 +161,19 @@ impl Scripts {
     /// How many scripts were forgotten for others.
     pub fn evicted(&self) -> u64 {
         self.evicted.load(Ordering::Relaxed)
+    }
+
+    /// Notes how many functions these libraries have registered.
+    #[cfg(feature = "lua")]
+    pub(crate) fn count_functions(&self, libraries: &Arc<engine::Libraries>, count: usize) {
+        *self.functions.lock() = (libraries.clone(), count);
+    }
+
+    /// How many functions these libraries have registered, if a worker has compiled them.
+    #[cfg(feature = "lua")]
+    pub(crate) fn functions_of(&self, libraries: &Arc<engine::Libraries>) -> Option<usize> {
+        let functions = self.functions.lock();
+        Arc::ptr_eq(&functions.0, libraries).then_some(functions.1)
     }
 
     /// A worker's state has another size now.

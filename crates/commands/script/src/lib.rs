@@ -12,8 +12,16 @@
 #![cfg_attr(not(feature = "lua"), forbid(unsafe_code))]
 
 pub mod cache;
+pub mod figures;
+mod function_rows;
+#[cfg(feature = "lua")]
+mod functions;
+#[cfg(feature = "lua")]
+mod libraries;
+mod load;
 #[cfg(feature = "lua")]
 pub mod lua;
+pub mod metadata;
 mod rows;
 #[cfg(feature = "lua")]
 mod run;
@@ -21,8 +29,13 @@ pub mod running;
 pub mod shebang;
 
 #[cfg(not(feature = "lua"))]
+#[path = "functions_without_lua.rs"]
+mod functions;
+#[cfg(not(feature = "lua"))]
 #[path = "run_without_lua.rs"]
 mod run;
 
 pub use cache::Scripts;
+pub use function_rows::FAMILY as FUNCTIONS;
+pub use load::load_library;
 pub use rows::FAMILIES;

@@ -1,14 +1,16 @@
 //! EVAL and its relatives, and SCRIPT.
 
 use crate::cache::{self, Script, Scripts};
+use crate::function_rows;
 use crate::run;
-use crate::running::Unkillable;
+use crate::running::{Kind, kill};
 use command::spec::{Argument, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run, Stop};
 use std::sync::Arc;
 
-/// The rows of scripts.
-pub const FAMILIES: &[&[&CommandSpec]] = &[&[&EVAL, &EVAL_RO, &EVALSHA, &EVALSHA_RO, &SCRIPT]];
+/// The rows of scripts and functions.
+pub const FAMILIES: &[&[&CommandSpec]] =
+    &[&[&EVAL, &EVAL_RO, &EVALSHA, &EVALSHA_RO, &SCRIPT], function_rows::CALLS, function_rows::FAMILY];
 
 const NO_SCRIPT: Stop = Stop::error("NOSCRIPT No matching script.");
 
@@ -22,12 +24,12 @@ const RUNS: Flags = Flags::NOSCRIPT
     .union(Flags::SKIP_MONITOR)
     .union(Flags::NO_MANDATORY_KEYS)
     .union(Flags::MOVABLEKEYS);
-const CHANGES: Flags = RUNS.union(Flags::MAY_REPLICATE);
-const READS: Flags = RUNS.union(Flags::READONLY);
+pub(crate) const CHANGES: Flags = RUNS.union(Flags::MAY_REPLICATE);
+pub(crate) const READS: Flags = RUNS.union(Flags::READONLY);
 
-const CHANGED_KEYS: KeySpec =
+pub(crate) const CHANGED_KEYS: KeySpec =
     KeySpec::counted(2, 0, 1, 1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE));
-const READ_KEYS: KeySpec = KeySpec::counted(2, 0, 1, 1, KeyFlags::RO.union(KeyFlags::ACCESS));
+pub(crate) const READ_KEYS: KeySpec = KeySpec::counted(2, 0, 1, 1, KeyFlags::RO.union(KeyFlags::ACCESS));
 
 const OF_TEXT: &[Argument] = &[
     Argument::string("script"),
@@ -162,7 +164,7 @@ static SCRIPT_EXISTS: CommandSpec = CommandSpec {
 static SCRIPT_FLUSH: CommandSpec = CommandSpec {
     name: "flush",
     arity: -2,
-    flags: Flags::NOSCRIPT.union(Flags::STALE),
+    flags: Flags::NOSCRIPT.union(Flags::STALE).union(Flags::AUDITED),
     categories: Categories::SCRIPTING,
     keys: &[],
     locks: Locks::None,
@@ -233,17 +235,7 @@ static SCRIPT_KILL: CommandSpec = CommandSpec {
         tips: &["request_policy:all_shards", "response_policy:one_succeeded"],
         ..docs("Ends the running script.", "2.6.0", "O(1)")
     },
-    run: Run::Call(|ctx| match ctx.host.part::<Arc<Scripts>>().running.kill() {
-        Ok(()) => {
-            ctx.reply.ok();
-            Ok(())
-        }
-        Err(Unkillable::NotBusy) => Err(Stop::error("NOTBUSY No scripts in execution right now.")),
-        Err(Unkillable::HasWritten) => Err(Stop::error(
-            "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the \
-             script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.",
-        )),
-    }),
+    run: Run::Call(|ctx| kill(ctx, Kind::Script)),
 };
 
 static SCRIPT_LOAD: CommandSpec = CommandSpec {
@@ -295,6 +287,12 @@ fn known(ctx: &Ctx<'_>, is_evaluated: bool) -> Result<Arc<Script>, Stop> {
     run::check(ctx, &script)?;
     scripts.add(script.clone(), is_evaluated);
     Ok(script)
+}
+
+/// The number of keys that a call of a function says it has.
+pub(crate) fn key_count_of(ctx: &Ctx<'_>) -> Result<usize, Stop> {
+    ctx.integer(2).map_err(|_| Stop::error("ERR Bad number of keys provided"))?;
+    key_count(ctx)
 }
 
 /// The number of keys that a request says it has.

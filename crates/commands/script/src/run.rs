@@ -6,11 +6,15 @@
 //! R3. A script leaves the session as it was: its database is its own.
 
 use crate::cache::{Script, Scripts, Sha};
+use crate::libraries::Compiled;
 use crate::lua::{Called, Engine, Failure, Function, Host};
-use crate::running::BUSY_AFTER;
+use crate::running::{Kind, RunningFunction};
+use crate::shebang::Flags as Permissions;
+use command::acl::{self, Origin, denial};
 use command::call::{Done, Observer, call, call_at_once};
+use command::login::Login;
 use command::table::Row;
-use command::{Args, CommandTable, Ctx, Flags, Run as Runs, Stop};
+use command::{Args, CommandTable, Ctx, Flags, Stop};
 use engine::WriteClass;
 use proto::{Protocol, ReplyBuffer};
 use std::cell::RefCell;
@@ -39,6 +43,7 @@ struct Worker {
     generation: u64,
     engine: Engine,
     compiled: HashMap<Sha, Function>,
+    libraries: Compiled,
     /// The answers of commands.
     answer: ReplyBuffer,
     /// The same where they are in pieces.
@@ -54,6 +59,7 @@ impl Worker {
             generation: scripts.generation(),
             engine: Engine::new(STATE_BYTES_MAX)?,
             compiled: HashMap::new(),
+            libraries: Compiled::default(),
             answer: ReplyBuffer::new(Protocol::Resp2),
             gathered: Vec::new(),
             counted_bytes: 0,
@@ -122,36 +128,136 @@ pub fn check(ctx: &Ctx<'_>, script: &Arc<Script>) -> Result<(), Stop> {
     compiled.map_err(compile_error)
 }
 
+/// What runs: a script, or a function of a library.
+#[derive(Clone, Copy)]
+enum Code {
+    Script(Function),
+    Function(Function),
+}
+
+impl Code {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Script(_) => Kind::Script,
+            Self::Function(_) => Kind::Function,
+        }
+    }
+}
+
 /// Runs a script with the first arguments from the fourth on as its keys.
 ///
 /// # Errors
 /// What it has raised; or [`Stop::Fetch`], and it has changed nothing.
 pub fn run(ctx: &mut Ctx<'_>, script: &Arc<Script>, key_count: usize, is_read_only: bool) -> Result<(), Stop> {
-    if script.flags.is_declared && !script.flags.no_writes && is_read_only {
-        return Err(Stop::error("ERR Can not execute a script with write flag using *_ro command."));
-    }
     let scripts = ctx.host.part::<Arc<Scripts>>().clone();
     with_worker(&scripts, |worker| {
+        check_flags(ctx, script.flags, is_read_only)?;
         let function = worker.compile(script).map_err(compile_error)?;
+        worker.run(ctx, Code::Script(function), script.flags, key_count, is_read_only)
+    })?
+}
+
+/// Runs the function that the request names, as [`run`].
+///
+/// # Errors
+/// There is none; or as [`run`].
+pub fn run_function(
+    ctx: &mut Ctx<'_>,
+    key_count: impl FnOnce(&Ctx<'_>) -> Result<usize, Stop>,
+    is_read_only: bool,
+) -> Result<(), Stop> {
+    let scripts = ctx.host.part::<Arc<Scripts>>().clone();
+    with_worker(&scripts, |worker| {
+        worker.follow_libraries(ctx);
+        let Some(found) = worker.libraries.function(&ctx.args[1]) else {
+            return Err(Stop::error("ERR Function not found"));
+        };
+        let (function, flags) = (found.function, found.flags);
+        let key_count = key_count(ctx)?;
+        check_flags(ctx, flags, is_read_only)?;
+        worker.run(ctx, Code::Function(function), flags, key_count, is_read_only)
+    })?
+}
+
+/// Uses the libraries of this worker, which are those of the store.
+///
+/// # Errors
+/// There is no memory for a state; or those of `body`.
+pub fn with_libraries<R>(
+    ctx: &mut Ctx<'_>,
+    body: impl FnOnce(&mut Ctx<'_>, &mut Engine, &mut Compiled) -> Result<R, Stop>,
+) -> Result<R, Stop> {
+    let scripts = ctx.host.part::<Arc<Scripts>>().clone();
+    with_worker(&scripts, |worker| {
+        worker.follow_libraries(ctx);
+        let result = body(ctx, &mut worker.engine, &mut worker.libraries);
+        scripts.count_functions(worker.libraries.source(), worker.libraries.function_count());
+        result
+    })?
+}
+
+/// How many functions the libraries of the store have registered.
+pub fn function_count(ctx: &mut Ctx<'_>, scripts: &Scripts, libraries: &Arc<engine::Libraries>) -> usize {
+    let count = |_: &mut Ctx<'_>, _: &mut Engine, compiled: &mut Compiled| Ok(compiled.function_count());
+    scripts.functions_of(libraries).unwrap_or_else(|| with_libraries(ctx, count).unwrap_or(0))
+}
+
+/// Refuses a script that may not run now, whatever its commands are.
+fn check_flags(ctx: &Ctx<'_>, flags: Permissions, is_read_only: bool) -> Result<(), Stop> {
+    if !flags.is_declared {
+        return Ok(());
+    }
+    if !flags.no_writes && is_read_only {
+        return Err(Stop::error("ERR Can not execute a script with write flag using *_ro command."));
+    }
+    let is_over_budget = || ctx.host.find::<Arc<Store>>().is_some_and(|store| store.is_over_budget());
+    if !flags.no_writes && !flags.allow_oom && is_over_budget() {
+        return Err(Stop::error(
+            "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",
+        ));
+    }
+    Ok(())
+}
+
+impl Worker {
+    /// Has the libraries of the store.
+    fn follow_libraries(&mut self, ctx: &mut Ctx<'_>) {
+        if let Some(libraries) = ctx.ks.libraries()
+            && self.libraries.follow(&mut self.engine, &libraries)
+        {
+            self.scripts.count_functions(&libraries, self.libraries.function_count());
+        }
+    }
+
+    /// Runs code with the arguments of the request.
+    fn run(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        code: Code,
+        flags: Permissions,
+        key_count: usize,
+        is_read_only: bool,
+    ) -> Result<(), Stop> {
+        let Worker { engine, answer, gathered, scripts, .. } = self;
         let (mut keys, mut args) = (ctx.args.from(3).take(key_count), ctx.args.from(3 + key_count));
-        let Worker { engine, answer, gathered, .. } = worker;
         answer.set_protocol(Protocol::Resp2);
         let mark = ctx.reply.mark();
         let (db, running) = (ctx.session.db, ctx.session.running);
-        // Commands that would wait or go on later do neither, as in a transaction.
+        // Commands that would wait or continue later do neither, as in a transaction.
         ctx.session.running.get_or_insert(0);
         let store = ctx.host.find::<Arc<Store>>();
-        scripts.running.begin();
+        let kind = code.kind();
+        scripts.running.begin(kind);
         let mut running_script = Running {
-            scripts: &scripts,
+            scripts: &*scripts,
             since: Instant::now(),
             end: None,
-            is_read_only: is_read_only || script.flags.is_declared && script.flags.no_writes,
+            is_read_only: is_read_only || flags.is_declared && flags.no_writes,
             has_written: false,
             lacks_rows: false,
             is_in_transaction: running.is_some(),
             may_fetch: ctx.ks.may_fetch(),
-            is_out_of_memory: store.is_some_and(|store| store.is_over_budget()),
+            is_out_of_memory: !flags.allow_oom && store.is_some_and(|store| store.is_over_budget()),
             store,
             table: ctx.host.part::<Arc<CommandTable>>(),
             observer: ctx.host.find::<Arc<dyn Observer>>(),
@@ -159,11 +265,15 @@ pub fn run(ctx: &mut Ctx<'_>, script: &Arc<Script>, key_count: usize, is_read_on
             answer,
             gathered,
         };
-        let result = engine.run(function, &mut keys, &mut args, &mut running_script);
+        let result = match code {
+            Code::Script(function) => engine.run(function, &mut keys, &mut args, &mut running_script),
+            Code::Function(function) => engine.call(function, &mut keys, &mut args, &mut running_script),
+        };
         let (lacks_rows, end) = (running_script.lacks_rows, running_script.end);
         scripts.running.end();
         if let Some(store) = store.filter(|store| store.gate.is_busy()) {
             store.gate.set_busy(false);
+            scripts.running.show(None);
         }
         ctx.session.running = running;
         ctx.session.db = db;
@@ -171,7 +281,7 @@ pub fn run(ctx: &mut Ctx<'_>, script: &Arc<Script>, key_count: usize, is_read_on
         match result {
             Ok(()) => Ok(()),
             Err(Failure::Over) if lacks_rows => Err(Stop::Fetch),
-            Err(Failure::Over) => Err(Stop::error(end.unwrap_or(KILLED))),
+            Err(Failure::Over) => Err(Stop::error(end.unwrap_or(kind.killed()))),
             Err(Failure::Memory) => Err(NO_MEMORY),
             Err(Failure::Raised(text)) => Err(Stop::error_with(text)),
             Err(Failure::Answered(text)) => {
@@ -180,14 +290,23 @@ pub fn run(ctx: &mut Ctx<'_>, script: &Arc<Script>, key_count: usize, is_read_on
                 Ok(())
             }
         }
-    })?
+    }
 }
 
-/// What a script answers that was ended.
-const KILLED: &str = "ERR Script killed by user with SCRIPT KILL.";
-/// The same on a server whose one worker cannot read SCRIPT KILL meanwhile.
-const TOO_LONG: &str = "ERR the script ran for 5000 milliseconds and was ended: the one worker of this server could \
-                        not run SCRIPT KILL meanwhile; set workers to 2 or more";
+/// What a script answers that was ended on a server whose one worker cannot read SCRIPT KILL meanwhile.
+const TOO_LONG: &str = "ERR the script ran past busy-reply-threshold and was ended: the one worker of this server \
+                        could not run SCRIPT KILL meanwhile; set workers to 2 or more";
+
+/// Writes a line of a script to the server's log.
+pub(crate) fn log(level: u8, text: &[u8]) {
+    let text = text.escape_ascii();
+    match level {
+        0 => tracing::debug!("{text}"),
+        1 => tracing::trace!("{text}"),
+        2 => tracing::info!("{text}"),
+        _ => tracing::warn!("{text}"),
+    }
+}
 
 /// A script that runs.
 struct Running<'r, 'c> {
@@ -223,11 +342,36 @@ impl Running<'_, '_> {
         if self.is_read_only && flags.intersects(Flags::WRITE | Flags::MAY_REPLICATE) {
             return Some("ERR Write commands are not allowed from read-only scripts.");
         }
+        if flags.contains(Flags::WRITE) && self.store.is_some_and(|store| store.gate.is_read_only()) {
+            return Some("READONLY You can't write against a read only replica.");
+        }
         // Once it has written, it is not stopped halfway.
         if self.is_out_of_memory && !self.has_written && flags.contains(Flags::DENYOOM) {
-            return Some("OOM command not allowed when used memory > 'maxmemory'.");
+            return Some(command::error::OUT_OF_MEMORY);
         }
         None
+    }
+
+    /// Shows other clients which function is busy.
+    #[cold]
+    fn show(&self) {
+        let is_function = self.scripts.running.kind() == Kind::Function;
+        let command = || self.ctx.args.from(0).map(<[u8]>::to_vec).collect();
+        self.scripts.running.show(is_function.then(|| RunningFunction {
+            name: self.ctx.args[1].to_vec(),
+            command: command(),
+            since: self.since,
+        }));
+    }
+
+    /// Why the user of the script may not run a command.
+    fn denial(&self, row: &Row, args: &Args<'_>) -> Option<Vec<u8>> {
+        let session = &*self.ctx.session;
+        if session.is_unrestricted() {
+            return None;
+        }
+        let denial = denial(session, self.ctx.host, (row, args), Origin::Script, self.ctx.now())?;
+        Some([b"ERR ACL failure in script: ", &*denial.text].concat())
     }
 
     fn refuse(&mut self, row: Option<&Row>, text: &[u8]) -> Called {
@@ -289,10 +433,13 @@ impl Host for Running<'_, '_> {
                 (named, ..) => self.refuse(named.as_ref(), b"ERR Wrong number of args calling command from script"),
             };
         };
-        match self.refusal(&row) {
-            Some(text) => self.refuse(Some(&row), text.as_bytes()),
-            None => self.run(&row, args),
+        if let Some(text) = self.refusal(&row) {
+            return self.refuse(Some(&row), text.as_bytes());
         }
+        if let Some(text) = self.denial(&row, &args) {
+            return self.refuse(Some(&row), &text);
+        }
+        self.run(&row, args)
     }
 
     fn answer(&mut self) -> &[u8] {
@@ -318,28 +465,24 @@ impl Host for Running<'_, '_> {
 
     fn may_run(&mut self, args: Args<'_>) -> Option<bool> {
         let row = self.table.named(&args)?;
-        // The one user there is may run everything.
-        matches!(row.spec.run, Runs::Call(_) | Runs::Read(_) | Runs::Container(_)).then_some(true)
+        let session = &*self.ctx.session;
+        let scope = || self.ctx.host.part::<Login>().users.scope(session.db);
+        Some(session.is_unrestricted() || acl::check(&session.user.rules(), &row, &args, scope()).is_ok())
     }
 
     fn log(&mut self, level: u8, text: &[u8]) {
-        let text = text.escape_ascii();
-        match level {
-            0 => tracing::debug!("{text}"),
-            1 => tracing::trace!("{text}"),
-            2 => tracing::info!("{text}"),
-            _ => tracing::warn!("{text}"),
-        }
+        log(level, text);
     }
 
     fn tick(&mut self) -> Result<(), &'static str> {
-        let is_late = self.since.elapsed() >= BUSY_AFTER;
+        let is_late = self.since.elapsed() >= self.scripts.busy_after();
         if let Some(store) = self.store.filter(|store| is_late && !store.gate.is_busy()) {
             store.gate.set_busy(true);
+            self.show();
         }
-        // What has written goes on: half of its changes must not be the end.
+        // A script that has written continues: half of its changes must not be the end.
         self.end = match (self.has_written, self.scripts.running.is_killed()) {
-            (false, true) => Some(KILLED),
+            (false, true) => Some(self.scripts.running.kind().killed()),
             (false, false) if is_late && self.scripts.is_alone() => Some(TOO_LONG),
             _ => None,
         };

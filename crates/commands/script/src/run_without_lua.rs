@@ -4,7 +4,8 @@ use crate::cache::Script;
 use command::{Ctx, Stop};
 use std::sync::Arc;
 
-const ABSENT: Stop = Stop::error("ERR this server was built without Lua scripts (cargo feature `scripting`)");
+/// What scripts and functions answer.
+pub const ABSENT: Stop = Stop::error("ERR this server was built without Lua scripts (cargo feature `scripting`)");
 
 /// Refuses to run a script.
 ///
@@ -20,4 +21,17 @@ pub fn run(_: &mut Ctx<'_>, _: &Arc<Script>, _: usize, _: bool) -> Result<(), St
 /// Always.
 pub fn check(_: &Ctx<'_>, _: &Arc<Script>) -> Result<(), Stop> {
     Err(ABSENT)
+}
+
+/// Refuses to run a function.
+///
+/// # Errors
+/// Always.
+pub fn run_function(_: &mut Ctx<'_>, _: impl FnOnce(&Ctx<'_>) -> Result<usize, Stop>, _: bool) -> Result<(), Stop> {
+    Err(ABSENT)
+}
+
+/// No functions: there is no Lua to register them.
+pub fn function_count(_: &mut Ctx<'_>, _: &crate::Scripts, _: &Arc<engine::Libraries>) -> usize {
+    0
 }

@@ -11,7 +11,45 @@ pub struct Flags {
     pub no_writes: bool,
     /// It runs over the memory budget too.
     pub allow_oom: bool,
+    /// It runs on a replica without a primary. There are no replicas here.
+    pub allow_stale: bool,
+    /// It does not run in a cluster. There is none here.
+    pub no_cluster: bool,
+    /// In a cluster, it uses keys of several slots.
+    pub allow_cross_slot_keys: bool,
 }
+
+impl Flags {
+    /// Those of a function without flags: it may not do what only a flag allows.
+    pub fn of_functions() -> Self {
+        Self { is_declared: true, ..Self::default() }
+    }
+
+    /// Sets the flag of this name, in any case of letters. False if there is none.
+    pub fn set(&mut self, name: &[u8]) -> bool {
+        let Some((_, bit)) = NAMES.iter().find(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes())) else {
+            return false;
+        };
+        *bit(self) = true;
+        true
+    }
+
+    /// The names of the flags that are set.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        NAMES.iter().filter(move |(_, bit)| *bit(&mut { self })).map(|(name, _)| *name)
+    }
+}
+
+type Bit = fn(&mut Flags) -> &mut bool;
+
+/// The flags by name, in the order in which FUNCTION LIST names them.
+const NAMES: [(&str, Bit); 5] = [
+    ("no-writes", |flags| &mut flags.no_writes),
+    ("allow-oom", |flags| &mut flags.allow_oom),
+    ("allow-stale", |flags| &mut flags.allow_stale),
+    ("no-cluster", |flags| &mut flags.no_cluster),
+    ("allow-cross-slot-keys", |flags| &mut flags.allow_cross_slot_keys),
+];
 
 /// The flags, and how long the line is: the rest, with the line end, is the script.
 ///
@@ -36,12 +74,8 @@ pub fn read(text: &[u8]) -> Result<(Flags, usize), Stop> {
             return Err(Stop::error_with([b"ERR Unknown lua shebang option: ", word].concat()));
         };
         for name in names.split(|byte| *byte == b',') {
-            match name {
-                b"no-writes" => flags.no_writes = true,
-                b"allow-oom" => flags.allow_oom = true,
-                // There are no replicas and no cluster here.
-                b"allow-stale" | b"no-cluster" | b"allow-cross-slot-keys" => {}
-                _ => return Err(Stop::error_with([b"ERR Unexpected flag in script shebang: ", name].concat())),
+            if !flags.set(name) {
+                return Err(Stop::error_with([b"ERR Unexpected flag in script shebang: ", name].concat()));
             }
         }
     }
@@ -55,7 +89,7 @@ mod tests {
     #[test]
     fn flags_are_read_from_the_first_line() {
         assert_eq!(read(b"return 1"), Ok((Flags::default(), 0)));
-        let flags = Flags { is_declared: true, no_writes: true, allow_oom: true };
+        let flags = Flags { no_writes: true, allow_oom: true, ..Flags::of_functions() };
         assert_eq!(read(b"#!lua flags=no-writes,allow-oom\nreturn 1"), Ok((flags, 31)));
         for text in [&b"#!lua"[..], b"#!js\n", b"#!lua name=x\n", b"#!lua flags=bad\n"] {
             assert!(read(text).is_err());

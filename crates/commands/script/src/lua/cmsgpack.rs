@@ -144,7 +144,7 @@ fn append_integer(stack: &Stack, integer: i64) {
     }
 }
 
-/// Appends a header: in one byte up to 15, else behind one of two marks.
+/// Appends a header: in one byte up to 15, else after one of two marks.
 fn append_count(stack: &Stack, count: usize, small: u8, middle: u8, large: u8) {
     match count {
         ..=15 => stack.write(&[small | count as u8]),

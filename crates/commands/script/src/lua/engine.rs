@@ -4,6 +4,7 @@
 
 use crate::lua::cjson::Settings;
 use crate::lua::home::Home;
+use crate::lua::registration::Registered;
 use crate::lua::stack::{Native, REGISTRY, Raise, Stack};
 use crate::lua::{Host, replies, sandbox};
 use mlua_sys as lua;
@@ -65,17 +66,68 @@ impl Engine {
     /// # Errors
     /// The message of the compiler, or no memory.
     pub fn compile(&mut self, text: &[u8]) -> Result<Function, Failure> {
-        let mut reference = 0;
+        self.compile_named(text, c"@user_script", false)
+    }
+
+    fn compile_named(&mut self, text: &[u8], name: &CStr, is_library: bool) -> Result<Function, Failure> {
+        let mut function = Function(0);
         self.protected(&mut |stack| {
             stack.push_bytes(text);
-            if !stack.load(-1, c"@user_script") {
+            if !stack.load(-1, name) {
                 return Err(Raise::Top);
             }
-            // SAFETY: the function is on top, and the call is protected.
-            reference = unsafe { lua::luaL_ref(stack.state(), REGISTRY) };
+            if is_library {
+                sandbox::push_library_environment(stack);
+                stack.set_environment(-2);
+            }
+            function = reference(stack);
             Ok(0)
         })?;
-        Ok(Function(reference))
+        Ok(function)
+    }
+
+    /// Compiles a library and runs it once, so that it registers its functions.
+    ///
+    /// # Errors
+    /// The outer error: it does not compile. The inner one: it has raised, or the host has ended it.
+    pub fn load_library(
+        &mut self,
+        text: &[u8],
+        host: &mut dyn Host,
+    ) -> Result<Result<Vec<Registered>, Failure>, Failure> {
+        let function = self.compile_named(text, c"@user_function", true)?;
+        let running = Running::begin(self, host);
+        running.with_home(|home| home.registered = Some(Vec::new()));
+        let mut lacked_memory = false;
+        let result = self.protected(&mut |stack| {
+            sandbox::set_loading(stack, true);
+            stack.raw_get_index(REGISTRY, function.0);
+            // SAFETY: the function is on top.
+            let status = unsafe { lua::lua_pcall(stack.state(), 0, 0, 0) };
+            sandbox::set_loading(stack, false);
+            match status {
+                lua::LUA_OK => Ok(0),
+                status => {
+                    lacked_memory = status == lua::LUA_ERRMEM;
+                    sandbox::as_error(stack);
+                    Err(Raise::Top)
+                }
+            }
+        });
+        let registered = running.with_home(|home| home.registered.take()).unwrap_or_default();
+        let (is_over, panic) = running.end();
+        if let Some(payload) = panic {
+            resume_unwind(payload);
+        }
+        self.forget(function);
+        let failure = match result {
+            _ if is_over => Failure::Over,
+            Ok(()) => return Ok(Ok(registered)),
+            Err(_) if lacked_memory => Failure::Memory,
+            Err(failure) => failure,
+        };
+        registered.into_iter().for_each(|registered| self.forget(registered.function));
+        Ok(Err(failure))
     }
 
     /// Forgets a function.
@@ -95,20 +147,52 @@ impl Engine {
         args: &mut dyn ExactSizeIterator<Item = &'a [u8]>,
         host: &mut dyn Host,
     ) -> Result<(), Failure> {
-        let host: *mut (dyn Host + '_) = host;
-        // SAFETY: the pointer is used while this call lasts, and removed at its end, also by a panic.
-        let host = unsafe { std::mem::transmute::<*mut (dyn Host + '_), *mut (dyn Host + 'static)>(host) };
+        self.run_as(false, function, keys, args, host)
+    }
+
+    /// [`Engine::run`] of a function of a library, which gets keys and arguments as its two arguments.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn call<'a>(
+        &mut self,
+        function: Function,
+        keys: &mut dyn ExactSizeIterator<Item = &'a [u8]>,
+        args: &mut dyn ExactSizeIterator<Item = &'a [u8]>,
+        host: &mut dyn Host,
+    ) -> Result<(), Failure> {
+        self.run_as(true, function, keys, args, host)
+    }
+
+    fn run_as<'a>(
+        &mut self,
+        is_library: bool,
+        function: Function,
+        keys: &mut dyn ExactSizeIterator<Item = &'a [u8]>,
+        args: &mut dyn ExactSizeIterator<Item = &'a [u8]>,
+        host: &mut dyn Host,
+    ) -> Result<(), Failure> {
         let running = Running::begin(self, host);
+        running.with_home(|home| home.is_library = is_library);
         let mut lacked_memory = false;
         let result = self.protected(&mut |stack| {
-            push_strings(stack, keys);
-            sandbox::set_global(stack, "KEYS");
-            push_strings(stack, args);
-            sandbox::set_global(stack, "ARGV");
-            stack.push_native(sandbox::handle_error);
-            stack.raw_get_index(REGISTRY, function.0);
-            // SAFETY: the function is on top of its handler.
-            let status = unsafe { lua::lua_pcall(stack.state(), 0, 1, -2) };
+            let argument_count = if is_library {
+                stack.push_native(sandbox::handle_error);
+                stack.raw_get_index(REGISTRY, function.0);
+                push_strings(stack, keys);
+                push_strings(stack, args);
+                2
+            } else {
+                push_strings(stack, keys);
+                sandbox::set_global(stack, "KEYS");
+                push_strings(stack, args);
+                sandbox::set_global(stack, "ARGV");
+                stack.push_native(sandbox::handle_error);
+                stack.raw_get_index(REGISTRY, function.0);
+                0
+            };
+            // SAFETY: the function, below its arguments, is on top of its handler.
+            let status = unsafe { lua::lua_pcall(stack.state(), argument_count, 1, -2 - argument_count) };
             match status {
                 lua::LUA_OK => replies::write_value(stack),
                 status => {
@@ -170,16 +254,26 @@ impl Drop for Engine {
 struct Running(*mut Home, *mut lua::lua_State);
 
 impl Running {
-    fn begin(engine: &Engine, host: *mut (dyn Host + 'static)) -> Self {
-        // SAFETY: home and state live as long as the engine; no other code of the engine runs.
+    /// To be dropped before the host.
+    fn begin(engine: &Engine, host: &mut dyn Host) -> Self {
+        let host: *mut (dyn Host + '_) = host;
+        // SAFETY: the pointer is used until this is dropped, also by a panic. Home and state live as long as the
+        // engine; no other code of the engine runs.
         unsafe {
+            let host = std::mem::transmute::<*mut (dyn Host + '_), *mut (dyn Host + 'static)>(host);
             (*engine.home).host = Some(host);
             (*engine.home).is_over = false;
+            (*engine.home).is_library = false;
             (*engine.home).scratch.clear();
             (*engine.home).json = Settings::default();
             lua::lua_sethook(engine.state, Some(tick), lua::LUA_MASKCOUNT, TICK_INSTRUCTIONS);
         }
         Self(engine.home, engine.state)
+    }
+
+    fn with_home<R>(&self, body: impl FnOnce(&mut Home) -> R) -> R {
+        // SAFETY: as above.
+        body(unsafe { &mut *self.0 })
     }
 
     fn end(self) -> (bool, Option<Box<dyn std::any::Any + Send>>) {
@@ -193,9 +287,16 @@ impl Drop for Running {
         // SAFETY: as above.
         unsafe {
             (*self.0).host = None;
+            (*self.0).registered = None;
             lua::lua_sethook(self.1, None, 0, 0);
         }
     }
+}
+
+/// Keeps the function on top in the registry, and pops it.
+pub fn reference(stack: &mut Stack) -> Function {
+    // SAFETY: native code runs in protected calls, and the function is on top.
+    Function(unsafe { lua::luaL_ref(stack.state(), REGISTRY) })
 }
 
 fn push_strings(stack: &mut Stack, strings: &mut dyn ExactSizeIterator<Item = &[u8]>) {

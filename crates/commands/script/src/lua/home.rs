@@ -1,6 +1,8 @@
 //! What belongs to one Lua state: its memory, the script that runs, and what native functions share.
 
 use crate::lua::Host;
+use crate::lua::registration::Registered;
+use crate::shebang::Flags;
 use proto::Span;
 use std::any::Any;
 
@@ -20,6 +22,12 @@ pub struct Home {
     /// The script is over, whatever it does: it runs again, or a bug has ended it.
     pub is_over: bool,
     pub(super) panic: Option<Box<dyn Any + Send>>,
+    /// What the library that is being loaded has registered; `None` when none is.
+    pub registered: Option<Vec<Registered>>,
+    /// The flags of the function that is being registered.
+    pub registered_flags: Flags,
+    /// A function of a library runs, not a script.
+    pub is_library: bool,
     /// The state of `math.random`.
     pub random: u64,
     /// The settings of `cjson`.

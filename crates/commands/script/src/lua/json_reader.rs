@@ -70,7 +70,7 @@ pub fn decode(stack: &mut Stack) -> Result<i32, Raise> {
 }
 
 impl Reader {
-    /// The byte so far ahead; 0 at the end, as behind a string of C.
+    /// The byte `by` bytes ahead; 0 at the end, as after a string of C.
     fn ahead(&self, stack: &Stack, by: usize) -> u8 {
         stack.string(1).and_then(|text| text.get(self.at + by)).copied().unwrap_or(0)
     }

@@ -147,6 +147,10 @@ fn load_text(stack: &mut Stack, text: i32, name: i32) -> Result<i32, Raise> {
     buffer[..end].copy_from_slice(&bytes[..end]);
     let name = CStr::from_bytes_until_nul(&buffer).unwrap_or(c"?");
     if stack.load(text, name) {
+        if stack.with_home(|home| home.is_library) {
+            crate::lua::sandbox::push_library_environment(stack);
+            stack.set_environment(-2);
+        }
         return Ok(1);
     }
     Ok(failed(stack))

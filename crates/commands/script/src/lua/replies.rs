@@ -5,7 +5,7 @@ use crate::lua::stack::{Kind, Stack};
 use command::limits::REPLY_BYTES_MAX;
 use proto::Protocol;
 
-/// Pushes a reply as a value; `at` moves behind it. `reply` is a whole reply of this server.
+/// Pushes a reply as a value; `at` moves past it. `reply` is a whole reply of this server.
 pub fn push_value(stack: &mut Stack, reply: &[u8], at: &mut usize) {
     if !stack.has_room(4) {
         return stack.push_nil();

@@ -6,10 +6,16 @@
 
 use crate::lua::engine::{Library, open, push_globals, register, set_globals};
 use crate::lua::stack::{Guard, Kind, Native, REGISTRY, Raise, Stack};
-use crate::lua::{Failure, api, bits, cjson, cmsgpack, library, packing};
+use crate::lua::{Failure, api, bits, cjson, cmsgpack, library, packing, registration};
 
 /// A key that scripts cannot make.
 pub static MARK: u8 = 0;
+
+/// The keys under which the registry holds the environment of libraries, the globals that functions see, and those
+/// that a library sees while it is loaded. Each has its own address.
+static LIBRARY: u8 = 1;
+static FUNCTION_GLOBALS: u8 = 2;
+static LOADING_GLOBALS: u8 = 3;
 
 /// The names of fields that are looked for in errors and replies: kept, so that looking needs no memory.
 const FIELDS: [&str; 14] = [
@@ -31,6 +37,7 @@ const FIELDS: [&str; 14] = [
 
 const NATIVES: &[(&str, Native)] = &[
     ("refuse", |_| Err(REFUSED)),
+    ("register_function", registration::register_function),
     ("missing", missing),
     ("getmetatable", get_metatable),
     ("pcall", protected_call),
@@ -96,9 +103,31 @@ pub fn build(stack: &mut Stack) -> Result<(), Raise> {
     stack.push_table(0, 16);
     register(stack, NATIVES);
     stack.push_mark(&MARK);
-    stack.call(3, 1);
+    stack.call(3, 4);
+    for key in [&LOADING_GLOBALS, &FUNCTION_GLOBALS, &LIBRARY] {
+        stack.push_mark(key);
+        stack.insert(-2);
+        stack.raw_set(REGISTRY);
+    }
     set_globals(stack);
+    set_loading(stack, false);
     Ok(())
+}
+
+/// Has libraries see what they see while they are loaded, or what their functions see.
+pub fn set_loading(stack: &mut Stack, is_loading: bool) {
+    push_library_environment(stack);
+    stack.push_metatable(-1);
+    stack.push_mark(if is_loading { &LOADING_GLOBALS } else { &FUNCTION_GLOBALS });
+    stack.raw_get(REGISTRY);
+    stack.raw_set_field(-2, "__index");
+    stack.pop(2);
+}
+
+/// Pushes the environment of libraries.
+pub fn push_library_environment(stack: &mut Stack) {
+    stack.push_mark(&LIBRARY);
+    stack.raw_get(REGISTRY);
 }
 
 fn add_library(stack: &mut Stack, name: &str, push: fn(&mut Stack)) {
@@ -126,7 +155,7 @@ pub fn set_global(stack: &mut Stack, name: &str) {
     stack.pop(1);
 }
 
-/// Pushes the table behind a proxy; false, with nothing pushed, of any other value.
+/// Pushes the table of a proxy; false, with nothing pushed, of any other value.
 fn push_real(stack: &mut Stack, index: i32) -> bool {
     if stack.kind(index) != Kind::Table || !stack.push_metatable(index) {
         return false;
@@ -141,7 +170,7 @@ fn push_real(stack: &mut Stack, index: i32) -> bool {
     is_proxy
 }
 
-/// Has a function see the table behind a proxy.
+/// Lets a function see the table of a proxy.
 fn see_through(stack: &mut Stack) -> Result<Option<i32>, Raise> {
     if push_real(stack, 1) {
         stack.replace(1);
@@ -163,7 +192,7 @@ fn raise_refused(stack: &mut Stack) -> Raise {
     Raise::Top
 }
 
-/// `pairs` of a proxy: goes through the table behind it by the `next` that sees it.
+/// `pairs` of a proxy: iterates over its table with the `next` that sees it.
 fn pairs(stack: &mut Stack) -> Result<Option<i32>, Raise> {
     if !push_real(stack, 1) {
         return Ok(None);
@@ -271,6 +300,18 @@ pub fn handle_error(stack: &mut Stack) -> Result<i32, Raise> {
         stack.raw_set_field(1, "line");
     }
     Ok(1)
+}
+
+/// Replaces a text on top, which was raised past [`handle_error`], by the table of an error with it.
+pub fn as_error(stack: &mut Stack) {
+    if stack.text(-1).is_some() {
+        stack.push_str("ERR ");
+        stack.insert(-2);
+        stack.join(2);
+        stack.push_table(0, 1);
+        stack.insert(-2);
+        stack.raw_set_field(-2, "err");
+    }
 }
 
 /// What a script has raised, which is on top, as its reply says it.

@@ -155,7 +155,7 @@ impl Stack {
             return (0.0, 0);
         }
         call! {
-            // A string of Lua has a zero behind its bytes.
+            // A string of Lua has a zero after its bytes.
             let start: *const std::ffi::c_char = bytes.as_ptr().add(at).cast();
             let mut end = ptr::null_mut();
             let number = libc::strtod(start, &mut end);
@@ -373,6 +373,11 @@ impl Stack {
             lua::lua_pushcclosure(self.state, call_guarded, 3);
             lua::lua_remove(self.state, -2);
         }
+    }
+
+    /// Sets the globals that a function sees to the table on top.
+    pub fn set_environment(&mut self, function: i32) {
+        call! { lua::lua_setfenv(self.state, function) };
     }
 
     /// Replaces the key on top by its value in the table.

@@ -1,5 +1,5 @@
-//! Scripts over a host that answers commands by itself: what they return, what they may not do, what they may not use
-//! up.
+//! Scripts over a host that answers commands without a server: what they return, what they may not do, what they may
+//! not use up.
 
 use super::*;
 use crate::lua::Called;

@@ -14,11 +14,13 @@ mod json_reader;
 mod library;
 mod number;
 mod packing;
+pub mod registration;
 mod replies;
 mod sandbox;
 mod stack;
 
 pub use engine::{Engine, Failure, Function};
+pub use registration::Registered;
 
 use command::Args;
 use proto::{Protocol, ReplyBuffer};
