@@ -5,6 +5,15 @@ use std::io::{self, BufRead, Write};
 /// Length of the mark that ends a copy whose length the primary did not know.
 pub(crate) const MARK_LEN: usize = 40;
 
+/// How much of a copy was received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Bytes so far.
+    pub bytes: u64,
+    /// All of its bytes; `None` where the primary sends them while it makes them.
+    pub total: Option<u64>,
+}
+
 /// How the end of a copy is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
@@ -15,6 +24,14 @@ pub(crate) enum End {
 }
 
 impl End {
+    /// All bytes of the copy, if they are known.
+    pub fn total(self) -> Option<u64> {
+        match self {
+            Self::Length(len) => Some(len),
+            Self::Mark(_) => None,
+        }
+    }
+
     /// Reads the head of a copy: `$89` or `$EOF:` and the mark. `None` for any other line.
     pub fn parse(line: &str) -> Option<Self> {
         let text = line.strip_prefix('$')?;

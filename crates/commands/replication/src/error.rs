@@ -2,6 +2,7 @@
 
 use crate::primary::Primary;
 use std::io;
+use vfs::FsError;
 
 /// Every error of a link. Text names the primary, what happened and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +16,14 @@ pub enum LinkError {
         what: &'static str,
         /// Why it failed.
         source: io::Error,
+    },
+    /// The file that holds what was received takes no more.
+    #[error("{primary}: cannot store what was received: {source}")]
+    Spool {
+        /// Which primary.
+        primary: String,
+        /// Why.
+        source: FsError,
     },
     /// The connection ended.
     #[error("{primary}: the connection ended while {what}")]

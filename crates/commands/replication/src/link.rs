@@ -1,7 +1,7 @@
 //! One connection to a primary: the handshake, the copy, and the stream after it.
 
 use crate::LINE_LEN_MAX;
-use crate::copy::{self, End};
+use crate::copy::{self, Copied, End};
 use crate::error::LinkError;
 use crate::position::Position;
 use crate::primary::Primary;
@@ -9,6 +9,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tls::{ClientConfig, Stream};
 
 /// Longest silence of a primary, which sends a `PING` every ten seconds unless configured otherwise: its own default
 /// for a replica's silence (`repl-timeout`).
@@ -28,31 +29,53 @@ const READ_LEN: usize = 256 << 10;
 pub enum Opened {
     /// A copy of all data, and then the stream from this position on.
     Copy(Position),
-    /// The stream goes on at this position, whose id may be a new one.
+    /// The stream continues at this position, whose id may be a new one.
     Continue(Position),
+}
+
+/// What a replica says about itself, and how long it waits.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// The port that the primary's INFO shows; 0 for a replica that listens nowhere.
+    pub port: u16,
+    /// The address that it shows; `None` for that of the connection.
+    pub address: Option<String>,
+    /// Longest silence of the primary.
+    pub silence_max: Duration,
+    /// How the connection uses TLS; `None` for a plain one.
+    pub tls: Option<Arc<ClientConfig>>,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { port: 0, address: None, silence_max: SILENCE_MAX, tls: None }
+    }
 }
 
 /// A connection whose stream is read by [`Read`].
 pub struct Link {
     primary: Primary,
-    input: BufReader<TcpStream>,
+    input: BufReader<Stream>,
 }
 
 /// Acknowledges what was processed. Clones share the connection.
 #[derive(Clone)]
-pub struct Acknowledger(Arc<Mutex<TcpStream>>);
+pub struct Acknowledger(Arc<Mutex<Stream>>);
 
 impl Link {
-    /// Connects and asks for the stream from a position on, or for all data. `port` is what the primary's INFO says
-    /// about this replica; 0 if it listens nowhere. Blocks until the primary has answered, at most [`SILENCE_MAX`] per
-    /// reply. A primary that has first to write its copy sends line ends meanwhile.
+    /// Connects and asks for the stream from a position on, or for all data. Blocks until the primary has answered, at
+    /// most the silence of `terms` per reply. A primary that has first to write its copy sends line ends meanwhile.
     ///
     /// # Errors
     /// Every [`LinkError`].
-    pub fn open(primary: &Primary, port: u16, from: Option<&Position>) -> Result<(Self, Opened), LinkError> {
-        let mut link = Self::connect(primary)?;
+    pub fn open(primary: &Primary, terms: &Terms, from: Option<&Position>) -> Result<(Self, Opened), LinkError> {
+        let mut link = Self::connect(primary, terms)?;
         link.log_in()?;
-        link.require("REPLCONF listening-port", &["REPLCONF", "listening-port", &port.to_string()])?;
+        link.require("REPLCONF listening-port", &["REPLCONF", "listening-port", &terms.port.to_string()])?;
+        if let Some(address) = &terms.address {
+            // A primary that does not know it answers an error.
+            link.ask(&["REPLCONF", "ip-address", address])?;
+        }
         link.require("REPLCONF capa", &["REPLCONF", "capa", "eof", "capa", "psync2"])?;
         // Valkey chooses the format of the copy by it. Redis does not know it, and answers an error.
         link.ask(&["REPLCONF", "version", VERSION])?;
@@ -60,16 +83,19 @@ impl Link {
         Ok((link, opened))
     }
 
-    fn connect(primary: &Primary) -> Result<Self, LinkError> {
+    fn connect(primary: &Primary, terms: &Terms) -> Result<Self, LinkError> {
         let connected = (primary.host.as_str(), primary.port).to_socket_addrs().and_then(|mut addresses| {
             let first = addresses.next().ok_or_else(|| io::Error::other("the name has no address"))?;
             let connected = TcpStream::connect_timeout(&first, CONNECT_WITHIN);
             addresses.fold(connected, |done, next| done.or_else(|_| TcpStream::connect_timeout(&next, CONNECT_WITHIN)))
         });
-        let stream = connected.map_err(LinkError::io(primary, "connect"))?;
-        let prepared = stream.set_nodelay(true).and_then(|()| stream.set_read_timeout(Some(SILENCE_MAX)));
-        let prepared = prepared.and_then(|()| stream.set_write_timeout(Some(SILENCE_MAX)));
+        let socket = connected.map_err(LinkError::io(primary, "connect"))?;
+        let silence_max = Some(terms.silence_max);
+        let prepared = socket.set_nodelay(true).and_then(|()| socket.set_read_timeout(silence_max));
+        let prepared = prepared.and_then(|()| socket.set_write_timeout(silence_max));
         prepared.map_err(LinkError::io(primary, "connect"))?;
+        let stream = Stream::open(socket, &primary.host, terms.tls.clone());
+        let stream = stream.map_err(LinkError::io(primary, "connect with TLS"))?;
         Ok(Self { primary: primary.clone(), input: BufReader::with_capacity(READ_LEN, stream) })
     }
 
@@ -111,26 +137,23 @@ impl Link {
         }
     }
 
-    /// Passes the copy on after [`Opened::Copy`]; the stream follows. Calls `read` with the bytes so far. Returns all
-    /// bytes.
+    /// Passes the copy on after [`Opened::Copy`]; the stream follows. Calls `read` with what is received so far.
+    /// Returns all bytes.
     ///
     /// # Errors
     /// Every [`LinkError`]; one of the output is [`LinkError::Io`].
-    pub fn pass_copy(&mut self, out: &mut dyn Write, read: &mut dyn FnMut(u64)) -> Result<u64, LinkError> {
+    pub fn pass_copy(&mut self, out: &mut dyn Write, read: &mut dyn FnMut(Copied)) -> Result<u64, LinkError> {
         const WHAT: &str = "receiving the copy";
         let line = self.reply(WHAT)?;
         let end = End::parse(&line).ok_or_else(|| self.odd("the head of an RDB file", &line))?;
-        copy::pass(&mut self.input, end, out, read).map_err(LinkError::io(&self.primary, WHAT))
+        let total = end.total();
+        let mut each = |bytes| read(Copied { bytes, total });
+        copy::pass(&mut self.input, end, out, &mut each).map_err(LinkError::io(&self.primary, WHAT))
     }
 
     /// What acknowledges.
-    ///
-    /// # Errors
-    /// The operating system refuses a second handle of the connection.
-    pub fn acknowledger(&self) -> Result<Acknowledger, LinkError> {
-        let stream =
-            self.input.get_ref().try_clone().map_err(LinkError::io(&self.primary, "prepare acknowledgements"))?;
-        Ok(Acknowledger(Arc::new(Mutex::new(stream))))
+    pub fn acknowledger(&self) -> Acknowledger {
+        Acknowledger(Arc::new(Mutex::new(self.input.get_ref().clone())))
     }
 
     /// Lets a read return `WouldBlock` after this time without a byte.
@@ -138,7 +161,7 @@ impl Link {
     /// # Errors
     /// The operating system refuses.
     pub fn set_patience(&self, patience: Duration) -> Result<(), LinkError> {
-        self.input.get_ref().set_read_timeout(Some(patience)).map_err(LinkError::io(&self.primary, "set a timeout"))
+        self.input.get_ref().set_read_timeout(patience).map_err(LinkError::io(&self.primary, "set a timeout"))
     }
 
     /// Sends a command of the handshake; its reply.
@@ -195,6 +218,11 @@ impl Read for Link {
 }
 
 impl Acknowledger {
+    /// Ends the connection: reads of it return at once. One that has ended stays so.
+    pub fn close(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).shutdown();
+    }
+
     /// Says how far the stream was processed.
     ///
     /// # Errors

@@ -1,12 +1,14 @@
-//! The address of a primary, as `redis://user:password@host:port`.
+//! The address of a primary, as `redis://user:password@host:port`, or `rediss://...` with TLS.
 
 use std::fmt;
 use std::str::FromStr;
 
 const PORT: u16 = 6379;
-const SCHEMES: [&str; 2] = ["redis://", "valkey://"];
+/// The schemes, and whether they use TLS.
+const SCHEMES: [(&str, bool); 4] =
+    [("redis://", false), ("valkey://", false), ("rediss://", true), ("valkeys://", true)];
 
-/// Where a primary is, and who logs in there. Printed without the password.
+/// Where a primary is, and the user that logs in there. Printed without the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Primary {
     /// Name or address.
@@ -17,17 +19,16 @@ pub struct Primary {
     pub user: Option<String>,
     /// The password; `None` for no login.
     pub password: Option<String>,
+    /// Whether the connection uses TLS.
+    pub is_tls: bool,
 }
 
 /// Why a text is no address of a primary.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrimaryError {
     /// Another scheme.
-    #[error("expected redis://[[USER]:PASSWORD@]HOST[:PORT]")]
+    #[error("expected redis://[[USER]:PASSWORD@]HOST[:PORT], or rediss:// with TLS")]
     Scheme,
-    /// TLS, which is not built yet.
-    #[error("rediss:// asks for TLS, which is not available yet; use a TLS proxy on this machine and redis://")]
-    Tls,
     /// No host.
     #[error("no host is named; expected redis://[[USER]:PASSWORD@]HOST[:PORT]")]
     Host,
@@ -45,7 +46,7 @@ pub enum PrimaryError {
 impl Primary {
     /// Whether a text is meant as an address, and not as a path.
     pub fn is_meant_by(text: &str) -> bool {
-        SCHEMES.iter().chain(&["rediss://", "valkeys://"]).any(|scheme| text.starts_with(scheme))
+        SCHEMES.iter().any(|(scheme, _)| text.starts_with(scheme))
     }
 }
 
@@ -53,10 +54,8 @@ impl FromStr for Primary {
     type Err = PrimaryError;
 
     fn from_str(text: &str) -> Result<Self, PrimaryError> {
-        if text.starts_with("rediss://") || text.starts_with("valkeys://") {
-            return Err(PrimaryError::Tls);
-        }
-        let rest = SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme)).ok_or(PrimaryError::Scheme)?;
+        let rest = SCHEMES.iter().find_map(|(scheme, is_tls)| Some((text.strip_prefix(scheme)?, *is_tls)));
+        let (rest, is_tls) = rest.ok_or(PrimaryError::Scheme)?;
         let (login, place) = match rest.rsplit_once('@') {
             Some((login, place)) => (Some(login), place),
             None => (None, rest),
@@ -65,17 +64,20 @@ impl FromStr for Primary {
         if !path.is_empty() {
             return Err(PrimaryError::Path(format!("/{path}")));
         }
-        let (host, port) = host_and_port(place)?;
+        let (host, port) = host_and_port(place, PORT)?;
         let (user, password) = match login.map(|login| login.split_once(':').unwrap_or((login, ""))) {
             None => (None, None),
             Some((user, password)) => (some(decode(user)?), Some(decode(password)?)),
         };
-        Ok(Self { host, port, user, password })
+        Ok(Self { host, port, user, password, is_tls })
     }
 }
 
-/// Splits at the last colon, outside of the brackets of an IPv6 address.
-fn host_and_port(place: &str) -> Result<(String, u16), PrimaryError> {
+/// Splits at the last colon, outside of the brackets of an IPv6 address. Without one, the port is the usual one.
+///
+/// # Errors
+/// No host, or no port.
+pub fn host_and_port(place: &str, usual: u16) -> Result<(String, u16), PrimaryError> {
     let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, rest)) => {
             (host, rest.strip_prefix(':').or(rest.is_empty().then_some("")).ok_or(PrimaryError::Host)?)
@@ -86,7 +88,7 @@ fn host_and_port(place: &str) -> Result<(String, u16), PrimaryError> {
         return Err(PrimaryError::Host);
     }
     let port = match port {
-        "" => PORT,
+        "" => usual,
         text => text.parse().ok().filter(|port| *port > 0).ok_or_else(|| PrimaryError::Port(text.to_owned()))?,
     };
     Ok((host.to_owned(), port))
@@ -147,13 +149,18 @@ mod tests {
         assert_eq!(parse("redis://[::1]"), ("[::1]:6379".into(), None, None));
         assert_eq!(parse("redis://:p%40ss@h"), ("h:6379".into(), None, some("p@ss")));
         assert_eq!(parse("redis://ann:a:b@h:1"), ("h:1".into(), some("ann"), some("a:b")));
+        for (text, is_tls) in [("redis://h", false), ("valkey://h", false), ("rediss://h", true), ("valkeys://h", true)]
+        {
+            assert!(Primary::is_meant_by(text));
+            assert_eq!(text.parse::<Primary>().unwrap().is_tls, is_tls, "{text}");
+        }
     }
 
     #[test]
     fn what_is_wrong_is_named() {
         for (text, error) in [
             ("db.local:6379", PrimaryError::Scheme),
-            ("rediss://h", PrimaryError::Tls),
+            ("rediss://h:0", PrimaryError::Port("0".into())),
             ("redis://", PrimaryError::Host),
             ("redis://:7000", PrimaryError::Host),
             ("redis://[::1]7", PrimaryError::Host),

@@ -20,7 +20,7 @@ fn primary(replies: &'static [&'static str]) -> (Primary, JoinHandle<Vec<String>
         }
         seen
     });
-    (Primary { host: "127.0.0.1".into(), port, user: None, password: None }, thread)
+    (Primary { host: "127.0.0.1".into(), port, user: None, password: None, is_tls: false }, thread)
 }
 
 fn read_request(stream: &mut TcpStream) -> String {
@@ -48,7 +48,7 @@ fn a_copy_and_the_stream_after_it() {
         "-ERR Unrecognized REPLCONF option: version\r\n",
         "\n\n+FULLRESYNC 0123456789abcdef0123456789abcdef01234567 7\r\n\n\n$5\r\nREDIS*1\r\n$4\r\nPING\r\n",
     ]);
-    let (mut link, opened) = Link::open(&primary, 0, None).unwrap();
+    let (mut link, opened) = Link::open(&primary, &Terms::default(), None).unwrap();
     assert_eq!(opened, Opened::Copy(at(ID, 7)));
     let mut copy = Vec::new();
     assert_eq!(link.pass_copy(&mut copy, &mut |_| ()).unwrap(), 5);
@@ -74,7 +74,7 @@ fn a_position_is_continued() {
     ] {
         let (mut primary, thread) = primary(reply);
         (primary.user, primary.password) = (Some("ann".into()), Some("secret".into()));
-        let (_, opened) = Link::open(&primary, 6380, Some(&at(ID, 41))).unwrap();
+        let (_, opened) = Link::open(&primary, &Terms { port: 6380, ..Terms::default() }, Some(&at(ID, 41))).unwrap();
         assert_eq!(opened, Opened::Continue(at(id, 41)));
         let seen = thread.join().unwrap();
         assert_eq!((seen[0].as_str(), seen[4].as_str()), ("AUTH ann secret", &*format!("PSYNC {ID} 42")));
@@ -85,7 +85,7 @@ fn a_position_is_continued() {
 fn refusals_are_named() {
     let error = |replies| {
         let (primary, _thread) = primary(replies);
-        let error = Link::open(&primary, 0, None).map(|(_, opened)| opened).unwrap_err();
+        let error = Link::open(&primary, &Terms::default(), None).map(|(_, opened)| opened).unwrap_err();
         (error.may_pass(), error.to_string().split_once(": ").unwrap().1.to_owned())
     };
     assert_eq!(
@@ -116,8 +116,8 @@ fn an_endless_line_is_an_error() {
         let mut stream = listener.accept().unwrap().0;
         while stream.write_all(&[b'+'; 4096]).is_ok() {}
     });
-    let primary = Primary { host: "127.0.0.1".into(), port, user: None, password: None };
-    let error = Link::open(&primary, 0, None).map(|(_, opened)| opened).unwrap_err();
+    let primary = Primary { host: "127.0.0.1".into(), port, user: None, password: None, is_tls: false };
+    let error = Link::open(&primary, &Terms::default(), None).map(|(_, opened)| opened).unwrap_err();
     assert!(matches!(error, LinkError::Protocol { expected: "a line", .. }), "{error}");
     thread.join().unwrap();
 }
