@@ -1,7 +1,7 @@
 """Random requests of memcached clients, and replies in a form that two servers can share.
 
 CAS ids differ between servers: a request names the id that its server gave last for the key, and replies show ids as
-`#same` or `#new`. Counters have keys of their own, since memcached leaves spaces behind a number that gets shorter.
+`#same` or `#new`. Counters have keys of their own, since memcached leaves spaces after a number that gets shorter.
 """
 
 import base64
@@ -187,7 +187,7 @@ class Ids:
         return re.sub(re.escape(ID) + rb"(.*?)>", lambda found: self.last.get(found[1], NO_ID), request)
 
     def take_out(self, reply):
-        """The reply with each id as `#same` or `#new`, and without the spaces behind numbers."""
+        """The reply with each id as `#same` or `#new`, and without the spaces after numbers."""
         out, at = b"", 0
         while found := VALUE.search(reply, at):
             key, flags, length, given = found.groups()

@@ -1,4 +1,4 @@
-"""Clients that send what no client should, beside one that must not notice."""
+"""Clients that send what no client should, next to one that must not notice."""
 
 import random
 import socket
@@ -71,7 +71,7 @@ def bytewise(server, _):
 
 
 def garbage(server, source):
-    """random bytes harm nobody"""
+    """random bytes do no harm"""
     words = [
         b"set", b"get", b"ms", b"mg", b"cas", b" ", b"\r\n", b"\n", b"0", b"noreply", b"k", b"\xff", b"\0", b"b",
         b"99999999999",

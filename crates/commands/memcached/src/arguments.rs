@@ -37,19 +37,19 @@ pub fn remaining_seconds(at: UnixMs, now: UnixMs) -> i64 {
     at.saturating_sub(now).saturating_add(999).div_euclid(1000)
 }
 
-/// Answers, unless the request ends with `noreply` behind its `count` arguments.
+/// Answers, unless the request ends with `noreply` after its `count` arguments.
 pub fn answer(ctx: &mut Ctx<'_>, count: usize, text: &str) {
     if ctx.args.len() <= count {
         ctx.reply.text_line(text);
     }
 }
 
-/// The outcome of a request that is refused; without a reply if it ends with `noreply` behind its `count` arguments.
+/// The outcome of a request that is refused; without a reply if it ends with `noreply` after its `count` arguments.
 pub fn refuse(ctx: &Ctx<'_>, count: usize, refusal: Stop) -> Result<(), Stop> {
     if ctx.args.len() <= count { Err(refusal) } else { Ok(()) }
 }
 
-/// Answers with a number, unless the request ends with `noreply` behind its `count` arguments.
+/// Answers with a number, unless the request ends with `noreply` after its `count` arguments.
 pub fn answer_number(ctx: &mut Ctx<'_>, count: usize, number: u64) {
     if ctx.args.len() <= count {
         ctx.reply.number_line(number);

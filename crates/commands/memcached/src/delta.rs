@@ -1,20 +1,26 @@
 //! `incr` and `decr`.
 
-use crate::arguments::{answer, answer_number, number, refuse};
-use crate::item::{self, TYPE_MISMATCH};
+use crate::arguments::{answer, answer_number, expiration, number, refuse};
+use crate::item::{self, Attributes, Marks, TYPE_MISMATCH};
 use command::{Ctx, Stop};
-use engine::{Key, Type};
+use engine::{Key, Type, Value};
 use proto::memcached::parse_unsigned;
 
 /// The item is no number.
 pub const NOT_NUMERIC: Stop = Stop::error("CLIENT_ERROR cannot increment or decrement non-numeric value");
 
-/// `incr key delta`: beyond 64 bits it goes on at 0.
+/// Arguments without an initial value, and with one, without `noreply`.
+const COUNT: usize = 3;
+const COUNT_WITH_INITIAL: usize = 6;
+
+/// `incr key delta [flags exptime initial]`: beyond 64 bits it wraps to 0. With an initial value, as ARCUS has it, a
+/// key that is absent gets that value, and the delta is not applied.
 pub fn incr(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     change_and_answer(ctx, u64::wrapping_add)
 }
 
-/// `decr key delta`: it stops at 0. The number is stored without the spaces that memcached leaves behind a shorter one.
+/// `decr key delta [flags exptime initial]`: it stops at 0. The number is stored without the
+/// spaces that memcached appends to a shorter one.
 pub fn decr(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     change_and_answer(ctx, u64::saturating_sub)
 }
@@ -45,11 +51,28 @@ pub fn change(ctx: &mut Ctx<'_>, key: &Key<'_>, change: impl FnOnce(u64) -> u64)
 
 fn change_and_answer(ctx: &mut Ctx<'_>, by: fn(u64, u64) -> u64) -> Result<(), Stop> {
     let (key, delta) = (ctx.key(1), number(&ctx.args, 2)?);
+    let has_initial = ctx.args.len() >= COUNT_WITH_INITIAL;
+    let count = if has_initial { COUNT_WITH_INITIAL } else { COUNT };
     match change(ctx, &key, |old| by(old, delta))? {
-        Outcome::Changed(new) => answer_number(ctx, 3, new),
-        Outcome::NotFound => answer(ctx, 3, "NOT_FOUND"),
-        Outcome::NotNumeric => return refuse(ctx, 3, NOT_NUMERIC),
-        Outcome::OtherType => return refuse(ctx, 3, TYPE_MISMATCH),
+        Outcome::Changed(new) => answer_number(ctx, count, new),
+        Outcome::NotFound if has_initial => {
+            let initial = store_initial(ctx, &key)?;
+            answer_number(ctx, count, initial);
+        }
+        Outcome::NotFound => answer(ctx, count, "NOT_FOUND"),
+        Outcome::NotNumeric => return refuse(ctx, count, NOT_NUMERIC),
+        Outcome::OtherType => return refuse(ctx, count, TYPE_MISMATCH),
     }
     Ok(())
+}
+
+/// Stores the initial value of the request and returns it.
+fn store_initial(ctx: &mut Ctx<'_>, key: &Key<'_>) -> Result<u64, Stop> {
+    // The parser has seen that it fits.
+    let flags = number(&ctx.args, 3)? as u32;
+    let expiration = expiration(&ctx.args, 4, ctx.now())?;
+    let initial = number(&ctx.args, 5)?;
+    let attributes = Attributes { flags, expiration, marks: Marks::NONE };
+    item::store(ctx, key, Value::Bytes(initial.to_string().as_bytes()), &attributes)?;
+    Ok(initial)
 }

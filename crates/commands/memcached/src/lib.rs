@@ -1,7 +1,7 @@
 //! The commands of memcached clients, over the same data as those of Redis clients.
 //!
 //! ```text
-//!  proto::memcached::Parser -> Command -> Rows::row -> the way of every request: locks, call, log, reply
+//!  proto::memcached::Parser -> Command -> Rows::row -> the path of every request: locks, call, log, reply
 //! ```
 //!
 //! An item is a string; its flags, its CAS id and its expiration are fields of the entry. A key that holds another type
@@ -18,11 +18,14 @@ mod get;
 mod item;
 mod meta;
 mod meta_flags;
+mod prefixes;
 mod refused;
 mod rows;
 mod service;
 mod stats;
 mod storage;
+mod sweep;
 mod touch;
 
 pub use rows::Rows;
+pub use sweep::{NotAdded, Purpose, Sweep, Sweeps, silence};

@@ -45,7 +45,7 @@ fn look(ctx: &mut Ctx<'_>, key: &Key<'_>) -> Result<Option<Found>, Stop> {
     Ok(Some(found))
 }
 
-/// The flags of a request, for which `mg` and `ms` tell what is wrong.
+/// The flags of a request, whose errors `mg` and `ms` report in detail.
 fn flags(ctx: &Ctx<'_>, first: usize) -> Result<MetaFlags, Stop> {
     MetaFlags::parse(&ctx.args, first, ctx.now()).map_err(Stop::error)
 }

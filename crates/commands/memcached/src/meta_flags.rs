@@ -35,7 +35,7 @@ pub struct MetaFlags {
     pub renew_before: Option<Expiration>,
     /// `T`: the item's expiration.
     pub expiration: Option<Expiration>,
-    /// `q`: the usual outcome is not told.
+    /// `q`: the usual outcome is not reported.
     pub is_quiet: bool,
     /// `u`: the read is no access.
     pub leaves_no_trace: bool,

@@ -93,7 +93,7 @@ const fn place(command: Command) -> usize {
 
 const COUNT: usize = 45;
 
-/// A row with one key, behind the name.
+/// A row with one key, after the name.
 pub const fn keyed(name: &'static str, flags: Flags, keys: &'static [KeySpec], run: Run) -> CommandSpec {
     CommandSpec {
         name,
@@ -128,7 +128,7 @@ const FAST_READ: Flags = Flags::READONLY.union(Flags::FAST);
 pub const FAST_WRITE: Flags = Flags::WRITE.union(Flags::FAST);
 pub const GROWING_WRITE: Flags = Flags::WRITE.union(Flags::FAST).union(Flags::DENYOOM);
 /// About the connection: also while data is loaded.
-const ALWAYS: Flags = Flags::LOADING.union(Flags::STALE).union(Flags::FAST);
+pub const ALWAYS: Flags = Flags::LOADING.union(Flags::STALE).union(Flags::FAST);
 /// Also before login.
 pub const FOR_ANYBODY: Flags = ALWAYS.union(Flags::NO_AUTH);
 
@@ -140,23 +140,28 @@ const fn writing(name: &'static str, flags: Flags, run: Handler) -> CommandSpec 
     keyed(name, flags, CHANGE, Run::Call(run))
 }
 
+/// A key before others of the same line, which has one reply.
+const fn part(spec: CommandSpec) -> CommandSpec {
+    CommandSpec { flags: spec.flags.union(Flags::PART), ..spec }
+}
+
 const fn refusing(refusal: Refusal) -> CommandSpec {
     // Before login the reply is that the client has to log in.
-    keyless("refused", ALWAYS, Locks::None, refused::handler(refusal))
+    keyless("refused", ALWAYS.union(Flags::NO_RIGHT), Locks::None, refused::handler(refusal))
 }
 
 /// Every command at its [`place`].
 static COMMANDS: [(Command, &CommandSpec); COUNT] = {
     static GET: CommandSpec = reading("get", get::get);
-    static GET_MORE: CommandSpec = reading("get", get::get_more);
+    static GET_MORE: CommandSpec = part(reading("get", get::get_more));
     // Giving an id is no change of the data.
     static GETS: CommandSpec = keyed("gets", FAST_READ, READ, Run::Call(get::gets));
-    static GETS_MORE: CommandSpec = keyed("gets", FAST_READ, READ, Run::Call(get::gets_more));
+    static GETS_MORE: CommandSpec = part(keyed("gets", FAST_READ, READ, Run::Call(get::gets_more)));
     static GAT: CommandSpec = writing("gat", FAST_WRITE, touch::gat);
-    static GAT_MORE: CommandSpec = writing("gat", FAST_WRITE, touch::gat_more);
+    static GAT_MORE: CommandSpec = part(writing("gat", FAST_WRITE, touch::gat_more));
     static GATS: CommandSpec = writing("gats", FAST_WRITE, touch::gats);
-    static GATS_MORE: CommandSpec = writing("gats", FAST_WRITE, touch::gats_more);
-    static GET_NOTHING: CommandSpec = keyless("gat", ALWAYS, Locks::None, get::nothing);
+    static GATS_MORE: CommandSpec = part(writing("gats", FAST_WRITE, touch::gats_more));
+    static GET_NOTHING: CommandSpec = keyless("gat", ALWAYS.union(Flags::NO_RIGHT), Locks::None, get::nothing);
     static SET: CommandSpec = writing("set", GROWING_WRITE, storage::set);
     static ADD: CommandSpec = writing("add", GROWING_WRITE, storage::add);
     static REPLACE: CommandSpec = writing("replace", GROWING_WRITE, storage::replace);
@@ -168,11 +173,16 @@ static COMMANDS: [(Command, &CommandSpec); COUNT] = {
     static INCR: CommandSpec = writing("incr", GROWING_WRITE, delta::incr);
     static DECR: CommandSpec = writing("decr", GROWING_WRITE, delta::decr);
     static TOUCH: CommandSpec = writing("touch", FAST_WRITE, touch::touch);
-    static FLUSH_ALL: CommandSpec = keyless("flush_all", Flags::WRITE, Locks::All, service::flush_all);
-    static VERBOSITY: CommandSpec = keyless("verbosity", ALWAYS, Locks::None, service::verbosity);
-    static VERSION: CommandSpec = keyless("version", ALWAYS, Locks::None, service::version);
-    static STATS: CommandSpec = keyless("stats", ALWAYS, Locks::None, stats::stats);
-    static META_NOOP: CommandSpec = keyless("mn", ALWAYS, Locks::None, service::meta_noop);
+    // The rights of FLUSHDB, CONFIG SET and INFO.
+    static FLUSH_ALL: CommandSpec = CommandSpec {
+        categories: Categories::KEYSPACE.union(Categories::DANGEROUS),
+        ..keyless("flush_all", Flags::WRITE.union(Flags::AUDITED), Locks::All, service::flush_all)
+    };
+    static VERBOSITY: CommandSpec = keyless("verbosity", ALWAYS.union(Flags::ADMIN), Locks::None, service::verbosity);
+    static VERSION: CommandSpec = keyless("version", ALWAYS.union(Flags::NO_RIGHT), Locks::None, service::version);
+    static STATS: CommandSpec =
+        CommandSpec { categories: Categories::DANGEROUS, ..keyless("stats", ALWAYS, Locks::None, stats::stats) };
+    static META_NOOP: CommandSpec = keyless("mn", ALWAYS.union(Flags::NO_RIGHT), Locks::None, service::meta_noop);
     static QUIT: CommandSpec = keyless("quit", FOR_ANYBODY, Locks::None, service::quit);
     static UNKNOWN: CommandSpec = refusing(Refusal::Unknown);
     static FORMAT: CommandSpec = refusing(Refusal::Format);

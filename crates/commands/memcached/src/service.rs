@@ -1,17 +1,20 @@
 //! Commands about the connection and the server.
 
-use crate::arguments::{answer, number};
+use crate::arcus::prefix;
+use crate::arguments::{answer, expiration_of, number};
 use admin::Configuration;
 use admin::about;
-use command::login::Login;
+use base::UnixMs;
+use command::audit::Proof;
+use command::redis::connection::{accept, note_refusal};
 use command::{Ctx, Stop};
+use types::string::Expiration;
 
 /// The version of memcached whose protocol this is, for clients that look at it.
 pub const MEMCACHED_VERSION: &str = "1.6.18";
 
 const STORED: &str = "STORED";
 const FLUSH_REFUSED: Stop = Stop::error("CLIENT_ERROR flush_all not allowed");
-const DELAY_REFUSED: Stop = Stop::error("CLIENT_ERROR flush_all takes no delay here: send it when the items are to go");
 const TOKEN_FORMAT: Stop = Stop::error("CLIENT_ERROR bad authentication token format");
 const WRONG_PASSWORD: Stop = Stop::error("CLIENT_ERROR authentication failure");
 
@@ -22,6 +25,14 @@ fn word_count(ctx: &Ctx<'_>) -> usize {
     if is_silent { count.saturating_sub(1) } else { count }
 }
 
+/// Seconds from now: a delay, or until a Unix time, as for expirations.
+fn seconds_of(delay: i64, now: UnixMs) -> i64 {
+    match expiration_of(delay, now) {
+        Expiration::At(at) => at.saturating_sub(now).max(0).div_euclid(1000),
+        Expiration::Never | Expiration::Keep => 0,
+    }
+}
+
 /// `flush_all [delay]`: removes all entries of the connection's database.
 pub fn flush_all(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     if !ctx.host.part::<Configuration>().current().memcached_flush {
@@ -29,8 +40,10 @@ pub fn flush_all(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     }
     let count = word_count(ctx);
     let delay = ctx.args.bytes(1).filter(|_| count > 1);
-    if delay.and_then(proto::memcached::parse_signed).is_some_and(|delay| delay > 0) {
-        return Err(DELAY_REFUSED);
+    if let Some(seconds) = delay.and_then(proto::memcached::parse_signed).filter(|delay| *delay > 0) {
+        prefix::flush_later(ctx, seconds_of(seconds, ctx.now()))?;
+        answer(ctx, count, "OK");
+        return Ok(());
     }
     let space = ctx.ks.space();
     admin::keyspaces::clear(ctx.ks, space);
@@ -76,12 +89,14 @@ pub fn login(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let space = data.iter().position(|byte| *byte == b' ').ok_or(TOKEN_FORMAT)?;
     let (user, rest) = data.split_at(space);
     let password = rest.get(1..).unwrap_or_default();
-    let attempt = ctx.host.part::<Login>().attempt(user, password, &ctx.session.info.address, ctx.now());
+    let attempt = command::login::attempt(ctx, user, password)?;
     ctx.session.hold(ctx.ks.now(), attempt.delay_ms);
-    if !attempt.accepted {
+    let Some(user) = attempt.user else {
+        note_refusal(ctx.session, ctx.host, "memcached|set", b"set", user, ctx.now());
         return Err(WRONG_PASSWORD);
-    }
-    ctx.session.authenticated = true;
+    };
+    let now = ctx.now();
+    accept(ctx.session, ctx.host, user, Proof::Password, now);
     ctx.reply.text_line(STORED);
     Ok(())
 }

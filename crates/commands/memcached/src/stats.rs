@@ -1,8 +1,11 @@
 //! `stats`: what tools and exporters read.
 
+use crate::arcus::prefix;
 use crate::get::END;
 use crate::service::MEMCACHED_VERSION;
+use crate::sweep::Sweeps;
 use admin::{About, Configuration, Figures, about};
+use arcus::Cluster;
 use command::clients::Clients;
 use command::{CommandTable, Ctx, Stop};
 use std::fmt::Display;
@@ -13,12 +16,16 @@ use store::Store;
 const STORING: [&str; 7] = ["set", "add", "replace", "append", "prepend", "cas", "ms"];
 
 const UNKNOWN: Stop = Stop::error("ERROR");
+const NO_STATISTICS: Stop = Stop::error("ERROR no matching stat");
 
 /// `stats [reset]`
 pub fn stats(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     match ctx.args.bytes(1) {
         None => general(ctx),
+        Some(b"prefixes") => return prefix::statistics(ctx),
         Some(b"settings") => settings(ctx),
+        Some(b"zookeeper") => zookeeper(ctx)?,
+        Some(b"scrub") => scrub(ctx),
         Some(b"reset") => {
             admin::config_rows::reset_statistics(ctx);
             ctx.reply.text_line("RESET");
@@ -83,6 +90,31 @@ fn calls_of(host: &command::Host, names: &[&str]) -> u64 {
     let is_asked = |full: &str| full.strip_prefix("memcached|").is_some_and(|name| names.contains(&name));
     let calls = |index: u32| figures.sum_stats(|stats| stats.command(index).map_or(0, |command| command.calls.get()));
     rows.filter(|((name, _), _)| is_asked(name)).map(|(_, index)| calls(index)).fold(0, u64::saturating_add)
+}
+
+/// `stats zookeeper`, with the names of ARCUS.
+fn zookeeper(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let figures = ctx.host.find::<Arc<Cluster>>().ok_or(NO_STATISTICS)?.figures();
+    let settings = ctx.host.part::<Configuration>().current();
+    line(ctx, "zk_timeout", settings.arcus_zookeeper_timeout_seconds.saturating_mul(1000));
+    line(ctx, "zk_failstop", if settings.arcus_zkfailstop { "on" } else { "off" });
+    line(ctx, "zk_connected", figures.is_connected);
+    line(ctx, "zk_ready", figures.is_ready);
+    line(ctx, "zk_service_code", figures.service.as_deref().unwrap_or("unknown"));
+    line(ctx, "zk_cache_nodes", figures.nodes);
+    Ok(())
+}
+
+/// `stats scrub`, with the names of ARCUS.
+fn scrub(ctx: &mut Ctx<'_>) {
+    let scrubbed = ctx.host.part::<Arc<Sweeps>>().scrubbed();
+    let is_running = scrubbed.began.is_some() && scrubbed.ended.is_none();
+    line(ctx, "scrubber:status", if is_running { "running" } else { "stopped" });
+    if let (Some(began), Some(ended)) = (scrubbed.began, scrubbed.ended) {
+        line(ctx, "scrubber:last_run", ended.saturating_sub(began).checked_div(1000).unwrap_or(0));
+        line(ctx, "scrubber:visited", scrubbed.visited);
+        line(ctx, "scrubber:cleaned", scrubbed.removed);
+    }
 }
 
 fn settings(ctx: &mut Ctx<'_>) {

@@ -67,7 +67,7 @@ pub fn replace(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     store_if(ctx, |found| found == Found::Item)
 }
 
-/// `append`: behind the data; flags and expiration stay.
+/// `append`: after the data; flags and expiration stay.
 pub fn append(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     extend(ctx, |old, new| [old, new].concat())
 }

@@ -60,7 +60,7 @@ fn get_and_touch(ctx: &mut Ctx<'_>, command: Command) -> Result<(), Stop> {
             }
         }
     }
-    let is_item = ctx.ks.peek(&key)?.is_some_and(|entry| entry.kind == Type::String);
+    let is_item = ctx.ks.peek_head(&key)?.is_some_and(|entry| entry.kind == Type::String);
     if is_item {
         expire(ctx, &key, expiration)?;
     }

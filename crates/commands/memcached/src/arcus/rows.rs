@@ -1,7 +1,7 @@
 //! The rows of the collection commands.
 
-use super::{attributes, list, map, pipe, scan, set, tree, tree_many};
-use crate::rows::{CHANGE, FAST_WRITE, FOR_ANYBODY, GROWING_WRITE, READ, keyed, keyless};
+use super::{attributes, cluster, list, map, pipe, prefix, scan, set, tree, tree_many};
+use crate::rows::{ALWAYS, CHANGE, FAST_WRITE, FOR_ANYBODY, GROWING_WRITE, READ, keyed, keyless};
 use command::spec::{Begin, Find, Handler};
 use command::{Categories, CommandSpec, Flags, KeyFlags, KeySpec, Locks, Run};
 use proto::memcached::Arcus;
@@ -38,6 +38,11 @@ const MANY: &[KeySpec] = &[KeySpec {
 
 const fn merging(name: &'static str, categories: Categories, run: Handler) -> CommandSpec {
     of(categories, keyed(name, Flags::READONLY, MANY, Run::Call(run)))
+}
+
+/// For operators: with the rights of CONFIG SET.
+const fn administrative(name: &'static str, run: Handler) -> CommandSpec {
+    of(Categories::DANGEROUS, keyless(name, ALWAYS.union(Flags::ADMIN), Locks::None, run))
 }
 
 /// Every command at its [`place`].
@@ -82,6 +87,13 @@ pub static COMMANDS: [(Arcus, &CommandSpec); Arcus::ALL.len()] = {
     static BOP_GBP: CommandSpec = reading("bop_gbp", TREE, tree::get_by_position);
     static BOP_PWG: CommandSpec = reading("bop_pwg", TREE, tree::position_with_get);
     static SCAN_KEY: CommandSpec = of(ANY, keyless("scan_key", Flags::READONLY, Locks::Cursor(2), scan::keys));
+    static READY: CommandSpec = keyless("ready", ALWAYS.union(Flags::NO_RIGHT), Locks::None, cluster::ready);
+    static ENSEMBLE: CommandSpec = administrative("zkensemble", cluster::ensemble);
+    static CLUSTER: CommandSpec = administrative("cluster", cluster::join);
+    static SCRUB: CommandSpec = administrative("scrub", cluster::scrub);
+    static CONFIG: CommandSpec = administrative("config", cluster::config);
+    static FLUSH_PREFIX: CommandSpec =
+        of(ANY.union(Categories::DANGEROUS), keyless("flush_prefix", Flags::WRITE, Locks::None, prefix::flush));
     static BOP_MGET: CommandSpec = merging("bop_mget", TREE, tree_many::get_each);
     static BOP_SMGET: CommandSpec = merging("bop_smget", TREE, tree_many::get_merged);
     [
@@ -122,6 +134,12 @@ pub static COMMANDS: [(Arcus, &CommandSpec); Arcus::ALL.len()] = {
         (Arcus::BopMget, &BOP_MGET),
         (Arcus::BopSmget, &BOP_SMGET),
         (Arcus::ScanKey, &SCAN_KEY),
+        (Arcus::Ready, &READY),
+        (Arcus::Ensemble, &ENSEMBLE),
+        (Arcus::Cluster, &CLUSTER),
+        (Arcus::Scrub, &SCRUB),
+        (Arcus::Config, &CONFIG),
+        (Arcus::FlushPrefix, &FLUSH_PREFIX),
     ]
 };
 

@@ -5,9 +5,11 @@
 //! docs/protocol/arcus.md is the page about it.
 
 mod attributes;
+mod cluster;
 mod list;
 mod map;
 mod pipe;
+pub mod prefix;
 pub mod rows;
 mod scan;
 mod set;
@@ -107,7 +109,7 @@ impl<'a> Request<'a> {
             None => Ok(None),
             Some(create) => {
                 // Prefixes are checked only where something is to be made.
-                let is_there = ctx.ks.peek(&self.key)?.is_some();
+                let is_there = ctx.ks.peek_head(&self.key)?.is_some();
                 if is_there { Ok(None) } else { new_of(ctx, self.key.bytes, &create, kind_of(family)).map(Some) }
             }
         }
@@ -183,7 +185,7 @@ fn new_of(ctx: &Ctx<'_>, key: &[u8], create: &Create, kind: Type) -> Result<New,
 }
 
 /// The prefix of a key: what precedes the first colon that is not its first byte.
-fn prefix_of(key: &[u8]) -> Option<&[u8]> {
+pub fn prefix_of(key: &[u8]) -> Option<&[u8]> {
     let at = key.iter().skip(1).position(|byte| *byte == b':')?;
     key.get(..at.saturating_add(1))
 }
@@ -198,7 +200,7 @@ fn create(ctx: &mut Ctx<'_>, family: Family) -> Result<(), Stop> {
     let Some(request) = Request::of(ctx) else { return Ok(()) };
     let create = Create::parse_whole(&request.words, family).ok_or(UNREADABLE_REQUEST)?;
     let kind = kind_of(family);
-    if ctx.ks.peek(&request.key)?.is_some() {
+    if ctx.ks.peek_head(&request.key)?.is_some() {
         return request.answer(ctx, "EXISTS");
     }
     let new = new_of(ctx, request.key.bytes, &create, kind)?;
