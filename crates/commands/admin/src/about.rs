@@ -36,7 +36,7 @@ impl About {
     }
 }
 
-/// Tells builds of different versions and platforms apart.
+/// Distinguishes builds of different versions and platforms.
 pub fn build_id() -> String {
     let build = [VERSION, std::env::consts::ARCH, std::env::consts::OS].join(" ");
     format!("{:08x}", base::checksum::crc32c(build.as_bytes()))
@@ -64,7 +64,7 @@ pub struct CpuSeconds {
 /// Processor time so far.
 pub fn cpu_seconds() -> Option<CpuSeconds> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field is the program's name in parentheses, which may hold blanks; numbering starts behind it.
+    // The second field is the program's name in parentheses, which may hold blanks; numbering starts after it.
     let fields = text.get(text.rfind(')')?.checked_add(1)?..)?;
     let seconds = |index| Some(number(fields, index)? as f64 / rustix::param::clock_ticks_per_second() as f64);
     Some(CpuSeconds {

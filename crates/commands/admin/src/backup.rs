@@ -83,7 +83,7 @@ static BACKUP_HELP: CommandSpec = CommandSpec {
 const HELP: [&str; 9] = [
     "BACKUP <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
     "HOLD <seconds>",
-    "    Keep all files of the data directory in place for so long (1 to 86400), so that they",
+    "    Keep all files of the data directory in place for this time (1 to 86400), so that they",
     "    can be copied. Replies the directory and the position up to which the log is durable.",
     "RELEASE",
     "    Let obsolete files be removed again. Holds of all clients end.",

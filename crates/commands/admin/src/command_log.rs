@@ -1,5 +1,5 @@
-//! The command log: the last calls that took long, had a large request, or got a large reply. It sees every call, and shows
-//! the chosen ones to [`HotKeys`].
+//! The command log: the last calls that took long, had a large request, or got a large reply. It sees every call, and
+//! shows the chosen ones to [`HotKeys`].
 
 use crate::hot_key_session::HotKeySession;
 use crate::hot_keys::{HotKeys, LONG_CALL_NS};
@@ -80,7 +80,7 @@ pub struct CommandLog {
 }
 
 impl CommandLog {
-    /// An empty log; the monitor is told of slow calls too.
+    /// An empty log; the monitor receives slow calls too.
     pub fn new(settings: &Settings, latency: Arc<LatencyMonitor>) -> Self {
         let log = Self {
             logs: Default::default(),

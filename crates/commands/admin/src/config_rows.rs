@@ -2,6 +2,7 @@
 
 use crate::{Configuration, Figures, reply_help};
 use command::clients::Clients;
+use command::login::Login;
 use command::spec::{Argument, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
 use config::SetError;
@@ -154,6 +155,7 @@ pub fn reset_statistics(ctx: &Ctx<'_>) {
     let used = crate::memory::MemoryNow::of(ctx).used;
     ctx.host.part::<Arc<Figures>>().reset(used);
     ctx.host.part::<Clients>().reset_counts();
+    ctx.host.part::<Login>().log.reset_counts();
 }
 
 fn config_resetstat(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
@@ -163,7 +165,7 @@ fn config_resetstat(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 }
 
 fn config_rewrite(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let rewritten = ctx.host.part::<Configuration>().rewrite();
+    let rewritten = ctx.host.part::<Configuration>().rewrite(ctx.host);
     rewritten.map_err(|error| Stop::error_with(format!("ERR {error}")))?;
     ctx.reply.ok();
     Ok(())

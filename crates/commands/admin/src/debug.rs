@@ -1,7 +1,7 @@
 //! DEBUG: for tests and for looking inside. Refused unless `enable-debug-command` allows it.
 //!
-//! Its subcommands are not rows of their own, as in Redis. All shards are locked while one runs; DEBUG SLEEP holds up the
-//! whole server, which is what it is for.
+//! Its subcommands are not rows of their own, as in Redis. All shards are locked while one runs; DEBUG SLEEP holds up
+//! the whole server, which is what it is for.
 
 use crate::{Configuration, reply_help};
 use command::clients::Address;
@@ -118,7 +118,8 @@ fn object(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The bytes of a string in an RDB file, uncompressed: an integer of up to 32 bits with its tag, or a length and the text.
+/// The bytes of a string in an RDB file, uncompressed: an integer of up to 32 bits with its tag, or a length and the
+/// text.
 fn serialized_len(value: &[u8]) -> usize {
     if let Some(number) = base::integer::parse_integer(value) {
         if i8::try_from(number).is_ok() {
@@ -154,8 +155,12 @@ fn digest_of_all(ctx: &mut Ctx<'_>) -> Digest {
         }
         let (mut entries, mut cursor) = (Digest::default(), Some(0));
         while let Some(at) = cursor {
-            let mut visit =
-                |entry: &Entry<'_>| entries.add_entry(Digest::of_entry(&decoder.show(store.source(), *entry), now));
+            let mut bytes = Vec::new();
+            let mut visit = |entry: &Entry<'_>| {
+                // A value that cannot be read counts as an empty one.
+                let entry = store.whole(*entry, &mut bytes).unwrap_or_else(|_| entry.without_value());
+                entries.add_entry(Digest::of_entry(&decoder.show(store.source(), entry), now));
+            };
             cursor = ctx.ks.scan(space, at, &mut visit).next;
         }
         digest.add_database(db, entries);

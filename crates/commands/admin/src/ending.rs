@@ -70,7 +70,7 @@ const REFUSED: &str = "ERR Errors trying to SHUTDOWN. Check logs.";
 /// Why an order was refused that SHUTDOWN ABORT called off.
 pub const CALLED_OFF: &str = "called off by SHUTDOWN ABORT";
 
-/// Who asks the server to end, and how.
+/// What asks the server to end, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndOrder {
     /// SHUTDOWN with these words.
@@ -96,7 +96,7 @@ impl std::fmt::Display for EndOrder {
 pub struct EndTask(Arc<OnceLock<Result<(), String>>>);
 
 impl EndTask {
-    /// `None` until it is decided. An error says why the server goes on serving.
+    /// `None` until it is decided. An error says why the server keeps serving.
     pub fn outcome(&self) -> Option<&Result<(), String>> {
         self.0.get()
     }

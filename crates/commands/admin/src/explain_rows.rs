@@ -17,7 +17,7 @@ const PREFIX_BYTES_MAX: usize = 512;
 const DEPTH_MAX: i64 = 32;
 /// What ends a part unless SEPARATOR says otherwise.
 const SEPARATOR: u8 = b':';
-/// What is told of a sample.
+/// The number of fields of a sample.
 const SAMPLE_FIELDS: usize = 3 + TRIED.len();
 /// What keys are listed under whose prefix is not.
 const OTHER: &[u8] = b"(other)";

@@ -1,12 +1,12 @@
-//! MEMORY EXPLAIN at work: walks over the keys that workers take on in their turns, one after the other.
+//! MEMORY EXPLAIN at work: walks over the keys that workers do in their turns, one after the other.
 //!
 //! ```text
 //! MEMORY EXPLAIN --> queue --> a worker at a time: step, step, ... --> outcome --> the waiting connection is answered
 //! ```
 //!
-//! E1. One walk is in progress at a time, whoever asks, so what is counted takes memory once.
+//! E1. One walk is in progress at a time, for all clients together, so its counts take memory once.
 //! E2. A walk is kept by the connection that waits for it, and ends with that.
-//! E3. What is told was durable before, where replies wait for the log.
+//! E3. Everything in the answer was durable before, where replies wait for the log.
 //! E4. What codecs would make of the samples is tried after the walk, a prefix in a step.
 
 use crate::prefixes::{Cost, Explained, Group, Grouping, Prefixes};
@@ -25,7 +25,7 @@ use store::{Store, Survey, SurveyStep};
 /// Prefixes in a reply.
 const ROWS_MAX: usize = 100;
 
-/// What somebody wants explained, and what comes of it.
+/// An explanation that a client has asked for, and its outcome.
 pub struct Explanation {
     space: KeyspaceId,
     grouping: Grouping,
@@ -34,13 +34,13 @@ pub struct Explanation {
     outcome: OnceLock<Outcome>,
 }
 
-/// Who waits.
+/// The waiting connection.
 pub struct Caller {
     /// The worker of the connection.
     pub worker: usize,
     /// The connection's client.
     pub client: u64,
-    /// Tells that worker; `None` in a server without any.
+    /// Wakes that worker; `None` in a server without any.
     pub closer: Option<Arc<dyn Closer>>,
 }
 
@@ -51,7 +51,7 @@ struct Outcome {
     /// Of each prefix.
     compression: Vec<Compression>,
     duration_ms: u64,
-    /// Up to where the log has to be durable before it is told.
+    /// Up to where the log has to be durable before the answer is sent.
     seen: Lsn,
 }
 
@@ -119,7 +119,7 @@ enum Stage {
     Trying(Explained, Vec<Compression>),
 }
 
-/// All explanations that somebody waits for: a part of the [`Host`](command::Host).
+/// All explanations that clients wait for: a part of the [`Host`](command::Host).
 #[derive(Default)]
 pub struct Explanations {
     /// Those that have not begun.
@@ -219,7 +219,7 @@ impl Walk {
         }
     }
 
-    /// Tells who waits, unless he is gone.
+    /// Notifies the waiting connection, unless it is gone.
     fn end(self) {
         let Some(explanation) = self.explanation.upgrade() else { return };
         let duration_ns = explanation.store.clock.monotonic_ns().saturating_sub(self.began_ns);

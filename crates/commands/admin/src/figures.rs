@@ -1,4 +1,4 @@
-//! The running totals of a server, kept by its workers and added up by whoever asks.
+//! The running totals of a server, kept by its workers and added up by each reader.
 
 use crate::about;
 use command::stats::{Counter, WorkerStats};
@@ -24,7 +24,7 @@ pub struct WorkerFigures {
 }
 
 impl WorkerFigures {
-    /// Figures at zero beside these statistics.
+    /// Figures at zero, with these statistics.
     pub fn new(stats: Arc<WorkerStats>) -> Self {
         Self {
             stats,
@@ -157,7 +157,7 @@ impl Figures {
 pub struct Startup {
     /// What was counted against `maxmemory`.
     pub used_bytes: u64,
-    /// What the process had beside that: program, stacks, buffers of workers.
+    /// What the process had in addition: program, stacks, buffers of workers.
     pub base_bytes: u64,
 }
 

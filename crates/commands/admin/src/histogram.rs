@@ -25,7 +25,8 @@ impl Histogram {
     }
 
     /// For each doubling of microseconds that has calls: its upper end and the calls up to there. The first one ends at
-    /// 1 microsecond; an end is a power of two of nanoseconds, shown in whole microseconds (1, 2, 4, 8, 16, 33, 65, ...).
+    /// 1 microsecond; an end is a power of two of nanoseconds, shown in whole microseconds (1, 2, 4, 8, 16, 33, 65,
+    /// ...).
     pub fn doublings(&self) -> Vec<(u64, u64)> {
         let mut found = Vec::new();
         let (mut total, mut shown, mut bucket) = (0u64, 0, 0);

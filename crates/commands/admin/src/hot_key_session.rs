@@ -1,7 +1,7 @@
 //! The sessions of HOTKEYS in the grammar of Redis 8.6: START, STOP, GET and RESET.
 //!
-//! The table of hot keys is always on. START empties it, so that it holds the calls of the session alone. The end of the
-//! session, by STOP or after DURATION, keeps its first keys and totals.
+//! The table of hot keys is always on. START empties it, so that it holds the calls of the session alone. The end of
+//! the session, by STOP or after DURATION, keeps its first keys and totals.
 
 use crate::about;
 use crate::figures::Figures;
@@ -20,7 +20,7 @@ pub struct Wanted {
     pub count: usize,
     /// As given. GET answers it; it does not change which calls the table samples.
     pub sample_ratio: i64,
-    /// Milliseconds after which it ends by itself.
+    /// Milliseconds after which it ends automatically.
     pub duration_ms: Option<i64>,
 }
 

@@ -1,17 +1,18 @@
-//! The keys that most is done with: by calls, by time, by bytes.
+//! The hottest keys: by calls, by time, by bytes.
 //!
 //! ```text
-//! call done --chosen by its cost--> a key of it --by hash--> stripe: up to 16 keys watched, the least important replaced
+//! call done --chosen by cost--> a key of it --by hash--> stripe: up to 16 keys watched, the least important replaced
 //! ```
 //!
-//! H1. What a chosen call stands for is added to one of its keys, each equally likely: all figures are unbiased sums over
-//!     calls, from when the key began to be watched. Calls that take long are all chosen, and stand for themselves.
+//! H1. What a chosen call stands for is added to one of its keys, each equally likely: all figures are unbiased sums
+//!     over calls, from when the key began to be watched. Calls that take long are all chosen, and stand for
+//!     themselves.
 //! H2. A key that is not watched takes the place of the least important one of its stripe with a probability that grows
 //!     with its own importance, and then inherits the other's: about what it may have had before it was watched (R. Ben
 //!     Basat, X. Chen, G. Einziger, R. Friedman, Y. Kassner: Randomized Admission Policy for Efficient Top-k and
 //!     Frequency Estimation, INFOCOM 2017). So keys that come once leave the others alone.
-//! H3. Importance is counted in strides of the sampler, or in the time that a stride takes, if that is more; so one table
-//!     serves all three orders.
+//! H3. Importance is counted in strides of the sampler, or in the time that a stride takes, if that is more; so one
+//!     table serves all three orders.
 //!
 //! A key's stripe follows from its hash, whichever worker has met it; the lock is held for some hundred instructions.
 
@@ -30,7 +31,7 @@ const WATCHED_MAX: usize = 16;
 pub const KEYS_MAX: usize = STRIPE_COUNT * WATCHED_MAX;
 /// Bytes kept of a key.
 const KEY_BYTES_MAX: usize = 4096;
-/// Calls that take so long are looked at without being chosen.
+/// Calls that take at least this long are counted without being chosen.
 pub const LONG_CALL_NS: u64 = 1_000_000;
 /// Time that counts as much as a stride of the sampler: what about eighteen short calls take.
 const STRIDE_NS: u64 = 4096;
@@ -153,7 +154,7 @@ struct Sample {
 }
 
 impl Sample {
-    /// A call that stands for `weight` calls, on one of so many keys: each had the call, and a part of what it took.
+    /// A call that stands for `weight` calls, on one of `keys` keys: each had the call, and a part of its cost.
     fn new(weight: f64, keys: u64, duration_ns: u64, bytes: u64) -> Self {
         Self {
             amounts: [weight * keys as f64, weight * duration_ns as f64, weight * bytes as f64],
@@ -291,8 +292,8 @@ mod tests {
         std::str::from_utf8(&key.key).unwrap().parse().unwrap()
     }
 
-    /// The ten first of a zipfian load, each within a tenth of what it really had, for calls as cheap as GET is; and bounds
-    /// that nearly all of the first hundred keep.
+    /// The ten first of a zipfian load, each within a tenth of what it really had, for calls as cheap as GET is; and
+    /// bounds that nearly all of the first hundred keep.
     #[test]
     fn the_first_keys_of_a_zipfian_load_are_close() {
         let run = run(3_000_000, 100_000, |_, rng| (60 + rng.below(200), 100));

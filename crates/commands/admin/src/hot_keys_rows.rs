@@ -1,5 +1,5 @@
-//! HOTKEYS: the keys that most is done with. Two grammars: this server's own, and START, STOP, GET and RESET of Redis 8.6.
-//! Valkey has no such command.
+//! HOTKEYS: the keys that most is done with. Two grammars: this server's own, and START, STOP, GET and RESET of Redis
+//! 8.6. Valkey has no such command.
 
 use crate::hot_key_session::{Report, Totals, Wanted};
 use crate::hot_keys::{HotKey, KEYS_MAX, Measure};
@@ -160,7 +160,7 @@ fn wanted(ctx: &Ctx<'_>) -> Result<Wanted, Stop> {
     Ok(wanted)
 }
 
-/// The number behind the option at `at`, from 1 to `max`.
+/// The number after the option at `at`, from 1 to `max`.
 fn bounded(ctx: &Ctx<'_>, at: usize, max: i64) -> Result<i64, Stop> {
     let number = ctx.integer(at + 1)?;
     if (1..=max).contains(&number) {

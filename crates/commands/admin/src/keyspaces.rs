@@ -31,7 +31,7 @@ static DBSIZE: CommandSpec = CommandSpec {
 static FLUSHALL: CommandSpec = CommandSpec {
     name: "flushall",
     arity: -1,
-    flags: Flags::WRITE,
+    flags: Flags::WRITE.union(Flags::AUDITED),
     categories: Categories::KEYSPACE.union(Categories::DANGEROUS),
     keys: &[],
     locks: Locks::All,
@@ -55,7 +55,7 @@ static FLUSHALL: CommandSpec = CommandSpec {
 static FLUSHDB: CommandSpec = CommandSpec {
     name: "flushdb",
     arity: -1,
-    flags: Flags::WRITE,
+    flags: Flags::WRITE.union(Flags::AUDITED),
     categories: Categories::KEYSPACE.union(Categories::DANGEROUS),
     keys: &[],
     locks: Locks::All,
@@ -79,7 +79,7 @@ static FLUSHDB: CommandSpec = CommandSpec {
 static SWAPDB: CommandSpec = CommandSpec {
     name: "swapdb",
     arity: 3,
-    flags: Flags::WRITE.union(Flags::FAST),
+    flags: Flags::WRITE.union(Flags::FAST).union(Flags::AUDITED),
     categories: Categories::KEYSPACE.union(Categories::DANGEROUS),
     keys: &[],
     locks: Locks::All,

@@ -7,9 +7,10 @@
 //! ```
 //!
 //! A1. No figure is made up: what this server does not measure is left out, what it does not do is zero.
-//! A2. A secret that passes through a command appears in no log: everything shown goes through [`command::login::redacted`].
-//! A3. Rows that look at whole keyspaces say so by their locks (`Locks::All`, or `Locks::Each` for mere figures); none takes
-//!     a shard lock on its own, so that all of them can run inside MULTI.
+//! A2. A secret that passes through a command appears in no log: everything shown goes through
+//! [`command::login::redacted`].
+//! A3. Rows that look at whole keyspaces say so by their locks (`Locks::All`, or `Locks::Each` for mere figures); none
+//!     takes a shard lock on its own, so that all of them can run inside MULTI.
 #![forbid(unsafe_code)]
 
 pub mod about;
@@ -42,6 +43,7 @@ mod prefixes;
 pub mod replication;
 pub mod slow_rows;
 
+pub use self::replication::adjust_role;
 pub use about::About;
 pub use command_log::CommandLog;
 pub use configuration::{Apply, Configuration, follow, set_password};

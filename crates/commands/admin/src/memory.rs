@@ -211,7 +211,7 @@ impl MemoryNow {
         self.dataset() as f64 * 100.0 / self.used.saturating_sub(self.startup).max(1) as f64
     }
 
-    /// What the process needs: what is in use, and what it had beside that at its start. Valkey counts both as used.
+    /// What the process needs: what is in use, and what it had in addition at its start. Valkey counts both as used.
     fn needed(&self) -> u64 {
         self.used + self.base
     }
@@ -253,7 +253,7 @@ fn memory_usage(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     }
     let key = ctx.key(2);
     // An expired entry may still cost something, but clients do not see it.
-    let saved = ctx.ks.peek(&key)?.map(|entry| match compressed_lengths(&entry).filter(|_| is_logical) {
+    let saved = ctx.ks.peek_head(&key)?.map(|entry| match compressed_lengths(&entry).filter(|_| is_logical) {
         Some((stored, plain)) => plain.saturating_sub(stored),
         None => 0,
     });
@@ -266,6 +266,7 @@ fn memory_usage(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 fn memory_stats(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let now = MemoryNow::of(ctx);
+    let scripts = script::figures::figures(ctx);
     let spaces: Vec<_> = (0..).map(base::DbIndex).map_while(|db| Some((db, ctx.ks.space_of(db)?))).collect();
     let keys_of: Vec<(u32, u64, u64)> =
         spaces.iter().map(|(db, space)| (db.0, ctx.ks.len(*space), ctx.ks.expiring_len(*space))).collect();
@@ -284,8 +285,8 @@ fn memory_stats(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     bytes("cluster.slot_import", 0);
     bytes("cluster.slot_export", 0);
     bytes("aof.buffer", 0);
-    bytes("lua.caches", 0);
-    bytes("functions.caches", 0);
+    bytes("lua.caches", scripts.scripts_bytes as u64);
+    bytes("functions.caches", scripts.libraries_bytes as u64);
     for (db, keys_here, expiring_here) in keys_of.into_iter().filter(|(_, keys, _)| *keys > 0) {
         // All databases share the shards' memory; each is shown its part by its number of entries.
         let tables = (share(now.table, keys_here, keys), share(now.index, expiring_here, expiring));
@@ -409,7 +410,7 @@ fn memory_malloc_stats(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Free pages go back to the system by themselves, in small steps; there is nothing left to ask for.
+/// Free pages go back to the system automatically, in small steps; there is nothing left to ask for.
 fn memory_purge(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     ctx.reply.ok();
     Ok(())
@@ -444,7 +445,8 @@ fn memory_help(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 mod tests {
     use super::*;
 
-    /// The program itself takes 30 MB. A server with 28 MB of data showed a fragmentation of 2, and an empty one of 87,852.
+    /// The program itself takes 30 MB. A server with 28 MB of data showed a fragmentation of 2, and an empty one of
+    /// 87,852.
     #[test]
     fn what_the_program_itself_takes_is_no_fragmentation() {
         let now = |used: u64, resident: u64| MemoryNow {

@@ -31,8 +31,8 @@ fn monitor(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The line that monitors are shown about a request, to be sent as a simple string: time, database, client, arguments in
-/// quotes, secrets replaced. `None` for commands that are not shown.
+/// The line that monitors are shown about a request, to be sent as a simple string: time, database, client, arguments
+/// in quotes, secrets replaced. `None` for commands that are not shown.
 pub fn line(spec: &CommandSpec, args: &Args<'_>, session: &Session, now: UnixMs) -> Option<Vec<u8>> {
     if spec.flags.intersects(Flags::SKIP_MONITOR | Flags::ADMIN) {
         return None;

@@ -1,5 +1,5 @@
-//! Saving. A server that keeps its data in memory only refuses what would save, since a client that is told
-//! "OK" would rely on it.
+//! Saving. A server that keeps its data in memory only refuses commands that save, since a client that receives "OK"
+//! would rely on it.
 
 use crate::About;
 use crate::replication::{block_or_answer, replicas_and_end};

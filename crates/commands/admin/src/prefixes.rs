@@ -5,18 +5,18 @@
 //! PREFIX app:  DEPTH 2     app:user:17:name -> app:user:17:   app:user:x -> app:user:
 //! ```
 //!
-//! P1. Each key is counted under one prefix: what was asked for and as many parts more as were asked for, or as it has. A
-//!     part ends with the separator.
-//! P2. When the table is full, the smaller half of the prefixes becomes one sum. A prefix that comes again begins anew and
-//!     says how much of it may be in that sum: never more than the largest that went, summed over each time this was done
-//!     (G. S. Manku, R. Motwani: Approximate Frequency Counts over Data Streams, VLDB 2002).
+//! P1. Each key is counted under one prefix: what was asked for and as many parts more as were asked for, or as it has.
+//!     A part ends with the separator.
+//! P2. When the table is full, the smaller half of the prefixes becomes one sum. A prefix that comes again begins anew
+//!     and says how much of it may be in that sum: never more than the largest that went, summed over each time this
+//!     was done (G. S. Manku, R. Motwani: Approximate Frequency Counts over Data Streams, VLDB 2002).
 
 use std::collections::HashMap;
 use store::compression::Taken;
 
 /// Prefixes kept; [`Prefixes::shrink`] leaves half of these.
 pub const PREFIXES_MAX: usize = 2048;
-/// Bytes of a key behind what was asked for that are searched for separators.
+/// Bytes of a key, after the prefix asked for, that are searched for separators.
 pub const PART_BYTES_MAX: usize = 512;
 /// Values of the sample of each prefix, and their bytes: some for [`PREFIXES_MAX`] prefixes at a time.
 pub const SAMPLE_VALUES_MAX: usize = 16;
@@ -32,7 +32,7 @@ pub const LARGEST_KEY_BYTES_MAX: usize = 512;
 pub struct Grouping {
     /// Keys that begin otherwise are not counted.
     pub prefix: Box<[u8]>,
-    /// Parts behind that.
+    /// Parts after that.
     pub depth: usize,
     /// What ends a part.
     pub separator: u8,
@@ -142,7 +142,7 @@ impl Group {
 #[derive(Debug)]
 pub struct Prefixes {
     grouping: Grouping,
-    /// By what stands behind the prefix asked for.
+    /// By what follows the prefix asked for.
     groups: HashMap<Box<[u8]>, Group>,
     /// Keys whose prefixes are not kept.
     others: Sums,
@@ -156,8 +156,8 @@ impl Prefixes {
         Self { grouping, groups: HashMap::new(), others: Sums::default(), missed_bytes: 0 }
     }
 
-    /// Counts a key. Between calls of [`Prefixes::shrink`] the table grows by what is met. `take` gives its value for a sample, if
-    /// that has at most so many bytes.
+    /// Counts a key. Between calls of [`Prefixes::shrink`] the table grows with new prefixes. `take` returns the value
+    /// for a sample, if it has at most as many bytes as its argument says.
     pub fn add(&mut self, key: &[u8], cost: &Cost, take: impl FnOnce(usize) -> Option<Taken>) {
         let Some(name) = self.grouping.group_of(key) else { return };
         let group = match self.groups.get_mut(name) {
@@ -254,8 +254,8 @@ mod tests {
         assert_eq!(group(b"", 1, &long).as_deref(), Some(&b""[..]), "the separator comes too late");
     }
 
-    /// With far more prefixes than are kept, sums stay exact, and each prefix shown is short by no more than it says; those
-    /// with a large part of all are shown to the byte.
+    /// With far more prefixes than are kept, sums stay exact, and each prefix shown is short by no more than it says;
+    /// those with a large part of all are shown to the byte.
     #[test]
     fn what_is_merged_is_accounted_for() {
         let mut rng = Rng::new(5);

@@ -1,9 +1,18 @@
-//! ROLE, WAIT and REPLICAOF, as a primary without replicas answers them.
+//! ROLE, WAIT and REPLICAOF: this server is a primary without replicas, or the replica of another server.
 
-use base::{Lsn, UnixMs};
+use crate::{About, Configuration};
+use base::{Entropy, Lsn, UnixMs};
+use command::Host;
 use command::blocking::{Awaited, Block};
 use command::spec::{Argument, Deprecated, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop};
+use config::{PrimaryAddress, Settings};
+use durability::Tell;
+use engine::Effect;
+use replication::Role;
+use replication::role::{LinkState, Place};
+use std::sync::Arc;
+use store::Store;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&ROLE, &WAIT, &REPLICAOF, &SLAVEOF];
@@ -59,9 +68,10 @@ static REPLICAOF: CommandSpec = CommandSpec {
     flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::STALE).union(Flags::NO_ASYNC_LOADING),
     categories: Categories::empty(),
     keys: &[],
-    locks: Locks::None,
+    // A promotion removes the position, and nothing of the primary is applied after it.
+    locks: Locks::All,
     docs: &Docs {
-        summary: "Accepts NO ONE, since this server is a primary. Replication is not supported.",
+        summary: "Makes this server the replica of another, or, with NO ONE, a primary.",
         since: "5.0.0",
         group: "server",
         complexity: "O(1)",
@@ -85,24 +95,96 @@ static SLAVEOF: CommandSpec = CommandSpec {
     ..REPLICAOF
 };
 
-/// Makes a primary of a primary; there is no way to make it a replica.
+/// Makes the server a replica, or a primary again. The thread that replicates does the rest.
 fn replicaof(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    if !(ctx.is_word(1, "no") && ctx.is_word(2, "one")) {
-        let name = ctx.spec.name.to_ascii_uppercase();
+    let Some(role) = ctx.host.find::<Arc<Role>>() else {
+        if ctx.is_word(1, "no") && ctx.is_word(2, "one") {
+            ctx.reply.ok();
+            return Ok(());
+        }
+        return Err(Stop::error("ERR a server without a data directory cannot be a replica"));
+    };
+    let settings = ctx.host.part::<Configuration>().current();
+    let client = format!("{} {}", ctx.session.info.id, ctx.session.info.address);
+    if ctx.is_word(1, "no") && ctx.is_word(2, "one") {
+        if role.primary().is_some() {
+            // In the log before any write of a client, which the primary will not have. No room is asked for: the
+            // record is short, and a promotion does not wait for a full disk.
+            ctx.ks.apply(&Effect::Position { text: b"" });
+            role.promote(new_history_id());
+            ctx.host.part::<Configuration>().set_primary(None);
+            say(ctx.host, &format!("PRIMARY MODE enabled (user request from client {client})"));
+        }
+        adjust_role(ctx.host, &settings);
+        ctx.reply.ok();
+        return Ok(());
+    }
+    let port = ctx.integer(2).ok().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
+    let port = port.ok_or(Stop::error("ERR Invalid master port"))?;
+    let host = String::from_utf8(ctx.args[1].to_vec()).map_err(|_| Stop::error("ERR Invalid master host"))?;
+    let primary = Place { host, port };
+    if role.primary().as_ref() == Some(&primary) {
+        ctx.reply.simple("OK Already connected to specified master");
+        return Ok(());
+    }
+    if let Some(number) = settings.database_engines.on_disk().next() {
         return Err(Stop::error_with(format!(
-            "ERR {name} HOST PORT is not available in this version: replication is not supported"
+            "ERR database {number} has engine disk, and a replica cannot have databases on disk yet: restart with \
+             database {number} engine memory"
         )));
     }
+    say(ctx.host, &format!("REPLICAOF {primary} enabled (user request from client {client})"));
+    let address = PrimaryAddress { host: primary.host.clone(), port };
+    ctx.host.part::<Configuration>().set_primary(Some(address));
+    role.follow(primary);
+    adjust_role(ctx.host, &settings);
     ctx.reply.ok();
     Ok(())
 }
 
+fn say(host: &Host, text: &str) {
+    if let Some(log) = host.find::<Arc<dyn Tell>>() {
+        log.say(text);
+    }
+}
+
+/// 40 hexadecimal digits that no history has had.
+fn new_history_id() -> String {
+    let mut bytes = [0; 20];
+    base::random::OsEntropy.rng().fill(&mut bytes);
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Has the gate of the store follow the role and the settings: after a change of either, or of the link.
+pub fn adjust_role(host: &Host, settings: &Settings) {
+    let (Some(role), Some(store)) = (host.find::<Arc<Role>>(), host.find::<Arc<Store>>()) else { return };
+    let is_replica = role.primary().is_some();
+    store.gate.set_replica(is_replica, settings.replica_read_only, settings.replica_ignore_maxmemory);
+    store.gate.set_stale(is_replica && !settings.replica_serve_stale_data && role.link() != LinkState::Connected);
+}
+
 fn role(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let role = ctx.host.find::<Arc<Role>>();
+    if let Some((role, figures)) = role.and_then(|role| Some((role, role.figures()?))) {
+        ctx.reply.array(5);
+        ctx.reply.bulk(b"slave");
+        ctx.reply.bulk(figures.primary.host.as_bytes());
+        ctx.reply.integer(i64::from(figures.primary.port));
+        ctx.reply.bulk(figures.link.name().as_bytes());
+        let offset = if figures.link == LinkState::Connected { role.offset() as i64 } else { -1 };
+        ctx.reply.integer(offset);
+        return Ok(());
+    }
     ctx.reply.array(3);
     ctx.reply.bulk(b"master");
-    ctx.reply.integer(0);
+    ctx.reply.integer(role.map_or(0, |role| role.offset() as i64));
     ctx.reply.array(0);
     Ok(())
+}
+
+/// The id of the history of a server that has no [`Role`].
+pub(crate) fn history_id(host: &Host) -> String {
+    host.find::<Arc<Role>>().map_or_else(|| host.part::<About>().history_id.clone(), |role| role.histories().id)
 }
 
 /// No replica is there whose word could be waited for, so asking for one takes until the timeout.
@@ -121,7 +203,7 @@ pub(crate) fn block_or_answer(ctx: &mut Ctx<'_>, what: Awaited, until: Option<Un
     }
 }
 
-/// The count of replicas at `index`, and the end of the milliseconds behind it (0 for none), checked as Valkey does.
+/// The count of replicas at `index`, and the end of the milliseconds after it (0 for none), checked as Valkey does.
 pub(crate) fn replicas_and_end(ctx: &Ctx<'_>, index: usize) -> Result<(i64, Option<UnixMs>), Stop> {
     let replicas = ctx.integer(index)?;
     let timeout = ctx.integer(index + 1).map_err(|_| Stop::error("ERR timeout is not an integer or out of range"))?;

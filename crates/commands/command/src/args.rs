@@ -57,6 +57,12 @@ impl<'a> Args<'a> {
         (from..args.len()).map(move |index| args.bytes(index).unwrap_or_default())
     }
 
+    /// The request without its first arguments: what stands in ACL DRYRUN. There must be more than `count`.
+    #[must_use]
+    pub fn skip(&self, count: usize) -> Self {
+        Self { spans: self.spans.get(count..).unwrap_or_default(), ..*self }
+    }
+
     /// Copies the request, to run it later; big arguments are shared.
     pub fn to_owned(&self) -> OwnedArgs {
         let end = self.spans.iter().filter_map(|span| span.range()).map(|range| range.end).max().unwrap_or(0);

@@ -1,34 +1,36 @@
 //! Commands that wait: what for, how long, and what they answer when it is over.
 //!
-//! A function that has to wait leaves a [`Block`] in its session in place of a reply. Its worker then runs nothing more of
-//! the connection until the wait is over, and has the block written as the reply.
+//! A function that has to wait leaves a [`Block`] in its session in place of a reply. Its worker then runs nothing more
+//! of the connection until the wait is over, and has the block written as the reply.
 //!
-//! Waiting for keys. A command such as BLPOP looks at its keys; when there is nothing, it calls [`Ctx::wait_for_keys`] in place
-//! of a reply and returns. From then on whoever changes one of the keys runs *the same function again*, with the same
-//! arguments and the locks of all keys of its row. It finds something and replies, or fails, and that is the reply of the
-//! waiting connection; or it finds nothing, calls `wait_for_keys` again, and the wait goes on. So a function is written as if it
-//! were always run for the first time:
+//! Waiting for keys. A command such as BLPOP reads its keys; when there is nothing, it calls [`Ctx::wait_for_keys`] in
+//! place of a reply and returns. From then on, a command that changes one of the keys runs *the same function again*,
+//! with the same arguments and the locks of all keys of its row. It finds something and replies, or fails, and that is
+//! the reply of the waiting connection; or it finds nothing, calls `wait_for_keys` again, and the wait continues. So a
+//! function is written as if it were always run for the first time:
 //!
 //! ```text
 //! fn bzpopmin(ctx) {
-//!     let until = ctx.timeout(last)?;                       // first, so that a wrong one is told
+//!     let until = ctx.timeout(last)?;                       // first, so that a wrong one is reported
 //!     for index in keys.clone() {
 //!         if let Some(popped) = zset::pop(ctx.ks, &ctx.key(index), ...)? { return reply }
 //!     }
-//!     ctx.wait_for_keys(KeyWait { keys, kind: Type::Zset, until, timed_out: ReplyBuffer::null_array, when_gone: false, args: None });
+//!     let (kind, timed_out) = (Type::Zset, ReplyBuffer::null_array);
+//!     ctx.wait_for_keys(KeyWait { keys, kind, until, timed_out, when_gone: false, args: None });
 //!     Ok(())
 //! }
 //! ```
 //!
-//! Inside a transaction `wait_for_keys` answers at once what a wait answers when its time has come. `kind` is the type a key
-//! must have for the command to be run again. `when_gone` has it run when a key is gone as well (XREADGROUP, whose group
-//! is then gone too). `args` replaces the arguments, where they mean something else later on (the `$` of XREAD).
+//! Inside a transaction `wait_for_keys` answers at once what a wait answers when it times out. `kind` is the type a key
+//! must have for the command to be run again. `when_gone` has it run when a key is gone as well (XREADGROUP, whose
+//! group is then gone too). `args` replaces the arguments, where they mean something else later on (the `$` of XREAD).
 
+use crate::acl::{Origin, User, denial};
 use crate::args::OwnedArgs;
 use crate::clients::{ClientInfo, Clients, Closer};
 use crate::session::Attempt;
 use crate::stats::WorkerStats;
-use crate::{CommandSpec, Ctx, Host, Run, Session, Stop};
+use crate::{CommandSpec, Ctx, Flags, Host, Run, Session, Stop};
 use base::{Clock, DbIndex, Lsn, UnixMs};
 use engine::{Keyspace, Type, WaitNumber, Waiter};
 use parking_lot::Mutex;
@@ -104,11 +106,12 @@ pub trait Task: Send + Sync + std::fmt::Debug {
     /// Whether it has ended.
     fn is_over(&self) -> bool;
 
-    /// What came of it, as the reply. An error, whose text is given, when it failed. Asked for when it has ended, and when CLIENT
-    /// UNBLOCK ends the wait for it.
+    /// What came of it, as the reply. An error, whose text is given, when it failed. Asked for when it has ended, and
+    /// when CLIENT UNBLOCK ends the wait for it.
     fn answer(&self, reply: &mut ReplyBuffer) -> Option<String>;
 
-    /// Whether CLIENT UNBLOCK may end the wait: the answer then says so, and nothing hangs on somebody's waiting for the end.
+    /// Whether CLIENT UNBLOCK may end the wait: the answer then says so, and the task's outcome does not depend on a
+    /// waiting client.
     fn can_be_left(&self) -> bool {
         false
     }
@@ -117,7 +120,7 @@ pub trait Task: Send + Sync + std::fmt::Debug {
 /// What is waited for.
 #[derive(Clone, Debug)]
 pub enum Awaited {
-    /// The end of somebody's work.
+    /// The end of a task.
     Task(Arc<dyn Task>),
     /// WAIT: that many replicas have the connection's writes. There are none yet.
     Replicas(i64),
@@ -130,7 +133,7 @@ pub enum Awaited {
         /// Replicas.
         replicas: i64,
     },
-    /// A change of a key; whoever makes it has the answer.
+    /// A change of a key; the command that makes it has the answer.
     Keys(Arc<WaitingCommand>),
 }
 
@@ -219,6 +222,7 @@ impl Ctx<'_> {
             timed_out: wait.timed_out,
             protocol: self.reply.protocol(),
             no_touch: self.session.no_touch,
+            user: self.session.user.clone(),
             closer: self.host.find::<Clients>().and_then(Clients::closer),
             info,
             number,
@@ -228,8 +232,7 @@ impl Ctx<'_> {
         self.session.block = Some(Block { what: Awaited::Keys(command), until, is_silent: false, number, call: None });
     }
 
-    /// The argument at `index` as the end of a wait of so many seconds, fractions of them included; `None` for 0, which is no
-    /// end.
+    /// The argument at `index` as the end of a wait, in seconds with fractions; `None` for 0, which means no end.
     ///
     /// # Errors
     /// Not a number, negative, or beyond all time.
@@ -244,7 +247,7 @@ impl Ctx<'_> {
         end_of_wait(ms, self.now())
     }
 
-    /// The argument at `index` as the end of a wait of so many milliseconds; `None` for 0, which is no end.
+    /// The argument at `index` as the end of a wait, in milliseconds; `None` for 0, which means no end.
     ///
     /// # Errors
     /// Not an integer, negative, or beyond all time.
@@ -254,7 +257,7 @@ impl Ctx<'_> {
     }
 }
 
-/// When a wait of so many milliseconds that begins now is over.
+/// When a wait of `timeout_ms` that begins now is over.
 fn end_of_wait(timeout_ms: Option<i64>, now: UnixMs) -> Result<Option<UnixMs>, Stop> {
     let end = timeout_ms.map(|timeout_ms| (timeout_ms, now.checked_add(timeout_ms)));
     match end {
@@ -276,12 +279,14 @@ pub struct WaitingCommand {
     timed_out: fn(&mut ReplyBuffer),
     protocol: Protocol,
     no_touch: bool,
+    /// The waiting user. Its rights are checked again when it is served.
+    user: Arc<User>,
     /// Its connection, and which of its waits this is.
     info: Arc<ClientInfo>,
     number: WaitNumber,
-    /// Tells the connection's worker; `None` in tests without any.
+    /// Wakes the connection's worker; `None` in tests without any.
     closer: Option<Arc<dyn Closer>>,
-    /// Written by whoever serves it, before the wait is finished; taken by the connection's worker.
+    /// Written by the command that serves it, before the wait is finished; taken by the connection's worker.
     answer: Mutex<Answer>,
 }
 
@@ -299,14 +304,15 @@ pub struct Answer {
 }
 
 impl WaitingCommand {
-    /// Runs it again under the locks of all its keys. False when it goes on waiting, or has ended already.
+    /// Runs it again under the locks of all its keys. False when it still waits, or has ended already.
     pub fn run_again(&self, ks: &mut dyn Keyspace, host: &Host, stats: &WorkerStats) -> bool {
         let Run::Call(run) = self.spec.run else { return false };
-        if !self.info.wait.claim(self.number) {
+        // The connection of a deleted user is being closed.
+        if self.user.is_gone() || !self.info.wait.claim(self.number) {
             return false;
         }
         ks.select(self.db);
-        let mut session = Session::of(self.info.clone(), true);
+        let mut session = Session::with_user(self.info.clone(), true, self.user.clone());
         session.db = self.db;
         session.no_touch = self.no_touch;
         session.attempt = Attempt::Again;
@@ -321,7 +327,11 @@ impl WaitingCommand {
             stats,
             hashed: None,
         };
-        let error = match run(&mut ctx) {
+        let ran = match may_still_run(&ctx) {
+            Ok(()) => run(&mut ctx),
+            Err(stop) => Err(stop),
+        };
+        let error = match ran {
             Ok(()) => None,
             Err(Stop::Error(text)) => {
                 reply = ReplyBuffer::new(self.protocol);
@@ -343,6 +353,16 @@ impl WaitingCommand {
     pub fn take_answer(&self) -> Answer {
         std::mem::take(&mut *self.answer.lock())
     }
+}
+
+/// Whether the user of a waiting command has the right to run it, still.
+fn may_still_run(ctx: &Ctx<'_>) -> Result<(), Stop> {
+    if ctx.session.is_unrestricted() {
+        return Ok(());
+    }
+    let row = ctx.host.part::<Clients>().row_of(ctx.spec);
+    let denial = row.and_then(|row| denial(ctx.session, ctx.host, (&row, &ctx.args), Origin::TopLevel, ctx.now()));
+    denial.map_or(Ok(()), |denial| Err(Stop::error_with([b"NOPERM ", &*denial.text].concat())))
 }
 
 impl Waiter for WaitingCommand {
@@ -378,6 +398,13 @@ impl Waiter for WaitingCommand {
         if let Some(closer) = &self.closer {
             closer.end_wait(self.info.worker, self.info.id);
         }
+    }
+}
+
+impl WaitingCommand {
+    /// Whether it may change entries.
+    pub fn writes(&self) -> bool {
+        self.spec.flags.contains(Flags::WRITE)
     }
 }
 

@@ -3,15 +3,15 @@
 use crate::spec::{Answer, Look};
 use crate::stats::WorkerStats;
 use crate::table::Row;
-use crate::{Args, CommandSpec, Ctx, Flags, KeyFlags, Run, Session, Stop};
+use crate::{Args, CommandSpec, Ctx, Flags, KeyFlags, Run, Session, Stop, audit};
 use base::UnixMs;
 use engine::{Fetch, Key};
 use proto::{ReplyBuffer, ReplyMark};
 use push::Tracking;
 use std::sync::Arc;
 
-/// Sees calls that are done. Implemented by whoever keeps the slow log; a part of the host as `Arc<dyn Observer>`, so that
-/// EXEC can show what it ran.
+/// Sees calls that are done; the slow log implements it. A part of the host as `Arc<dyn Observer>`, so that EXEC can
+/// show what it ran.
 pub trait Observer: Send + Sync {
     /// A call was made.
     fn done(&self, done: &Done<'_>);
@@ -83,7 +83,8 @@ fn remember_keys(ctx: &mut Ctx<'_>, row: &Row) {
     });
 }
 
-/// Runs a command whose arity is right and whose shards are locked. What it answers, an error included, is in the reply.
+/// Runs a command whose arity is right and whose shards are locked. What it answers, an error included, is in the
+/// reply.
 ///
 /// # Errors
 /// [`Fetch`] when rows have to be fetched first: nothing was changed, the reply is as it was.
@@ -100,6 +101,9 @@ pub fn call(ctx: &mut Ctx<'_>, row: &Row) -> Result<(), Fetch> {
             if ctx.session.tracking.is_some() {
                 remember_keys(ctx, row);
             }
+            if is_audited(row) {
+                audit::note(ctx, row, true);
+            }
             Ok(())
         }
         Err(Stop::Fetch) => {
@@ -107,15 +111,23 @@ pub fn call(ctx: &mut Ctx<'_>, row: &Row) -> Result<(), Fetch> {
             Err(Fetch)
         }
         Err(Stop::Error(text)) => {
+            if is_audited(row) {
+                audit::note(ctx, row, false);
+            }
             fail(ctx.reply, mark, ctx.stats, row, text.as_bytes());
             Ok(())
         }
     }
 }
 
+#[inline]
+fn is_audited(row: &Row) -> bool {
+    row.spec.flags.intersects(Flags::ADMIN.union(Flags::AUDITED))
+}
+
 /// As [`call`], of a command that cannot run again from its start, since others of its script or transaction have made
-/// changes before it: rows that it lacks are read at once, while the locks are held. A row that cannot be read is answered
-/// with an error.
+/// changes before it: rows that it lacks are read at once, while the locks are held. A row that cannot be read is
+/// answered with an error.
 pub fn call_at_once(ctx: &mut Ctx<'_>, row: &Row) {
     let mark = ctx.reply.mark();
     while call(ctx, row).is_err() {

@@ -1,14 +1,14 @@
-//! Work on big collections that a thread of its own does: sorting, searching, putting into other forms what ten million elements
-//! are takes seconds, and cannot always be left off and taken up again.
+//! Work on big collections that a separate thread does. Sorting, searching or converting ten million elements takes
+//! seconds, and cannot always be interrupted and resumed.
 //!
 //! ```text
 //! under the locks:  command --operands, shared, and what to make of them--> queue --> chore thread: makes it
-//! without locks:    its worker goes on with other clients; the thread wakes the connection when it is made
-//! under the locks:  command runs again: the same operands? --> uses what was made      no, one was changed --> begins anew
+//! without locks:    its worker serves other clients; the thread wakes the connection when it is made
+//! under the locks:  command runs again: the same operands? -> uses what was made    no, one was changed -> restarts
 //! ```
 //!
-//! It is a [`Work`] like those that are done in steps, and F1 to F4 hold for it as well. An operand that a
-//! request brings along is never another one.
+//! It is a [`Work`] like those that are done in steps, and F1 to F4 of that module hold for it as well. An operand that
+//! the request itself contains never changes.
 
 use crate::clients::Clients;
 use crate::preparing::Work;
@@ -19,9 +19,6 @@ use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use value::reaper;
-
-/// So many chores are done at a time; others wait for their turn.
-const THREADS: usize = 2;
 
 /// How nice chore threads are: workers come first where processors are short.
 const NICENESS: i32 = 5;
@@ -36,6 +33,8 @@ pub enum Operand {
     Tree(SharedBig),
     /// A string.
     Bytes(SharedBytes),
+    /// The request alone.
+    Nothing,
 }
 
 impl Operand {
@@ -43,6 +42,7 @@ impl Operand {
         match (self, other) {
             (Self::Tree(one), Self::Tree(other)) => SharedBig::ptr_eq(one, other),
             (Self::Bytes(one), Self::Bytes(other)) => SharedBytes::ptr_eq(one, other),
+            (Self::Nothing, Self::Nothing) => true,
             _ => false,
         }
     }
@@ -51,6 +51,7 @@ impl Operand {
         match self {
             Self::Tree(tree) => tree.content_bytes(),
             Self::Bytes(bytes) => bytes.len(),
+            Self::Nothing => 0,
         }
     }
 }
@@ -66,11 +67,11 @@ struct Outcome<T> {
     made: Mutex<Option<T>>,
     /// It is over: something was made, or it failed by a bug.
     is_over: AtomicBool,
-    /// Nobody waits for it any more.
+    /// No request waits for it any more.
     is_cancelled: AtomicBool,
 }
 
-/// Ends a chore, however that comes, and wakes who waits for it.
+/// Ends a chore, even by a panic, and wakes the connection that waits for it.
 struct Ending<T> {
     outcome: Arc<Outcome<T>>,
     wake: Option<Wake>,
@@ -88,11 +89,11 @@ impl<T> Drop for Ending<T> {
 }
 
 impl<T: Send + 'static> Chore<T> {
-    fn begin(of: Operand, make: impl FnOnce() -> T + Send + 'static, wake: Wake) -> Self {
+    fn begin(pool: &'static Pool, of: Operand, make: impl FnOnce() -> T + Send + 'static, wake: Wake) -> Self {
         let flag = || AtomicBool::new(false);
         let outcome = Arc::new(Outcome { made: Mutex::new(None), is_over: flag(), is_cancelled: flag() });
         let ending = Ending { outcome: outcome.clone(), wake: Some(wake) };
-        run(Box::new(move || {
+        pool.run(Box::new(move || {
             if !ending.outcome.is_cancelled.load(Relaxed) {
                 let made = make();
                 *ending.outcome.made.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
@@ -133,24 +134,39 @@ impl<T: Send + 'static> Drop for Chore<T> {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Has a thread do it, soon; the caller does when the system grants no thread.
-fn run(job: Job) {
-    static QUEUE: OnceLock<Option<Sender<Job>>> = OnceLock::new();
-    match QUEUE.get_or_init(begin_threads) {
-        // The threads end with the process only.
-        Some(queue) => drop(queue.send(job)),
-        None => job(),
-    }
+/// Threads that do one kind of work. They begin with the first job, and end with the process.
+struct Pool {
+    name: &'static str,
+    /// Jobs that are done at a time; others wait for their turn.
+    threads: usize,
+    queue: OnceLock<Option<Sender<Job>>>,
 }
 
-fn begin_threads() -> Option<Sender<Job>> {
-    let (sender, receiver) = mpsc::channel::<Job>();
-    let jobs = Arc::new(Mutex::new(receiver));
-    let begun = (0..THREADS).filter(|_| {
-        let jobs = jobs.clone();
-        std::thread::Builder::new().name("chore".to_owned()).spawn(move || do_all(&jobs)).is_ok()
-    });
-    (begun.count() > 0).then_some(sender)
+/// Work on big collections.
+static CHORES: Pool = Pool { name: "chore", threads: 2, queue: OnceLock::new() };
+
+/// Checking and making slow hashes of passwords. Each thread takes 20 MiB while it does. They are not those of the
+/// chores, so clients that guess passwords do not delay others' SORT.
+static PASSWORDS: Pool = Pool { name: "password", threads: 2, queue: OnceLock::new() };
+
+impl Pool {
+    /// Has a thread do it, soon; the caller does when the system grants no thread.
+    fn run(&'static self, job: Job) {
+        match self.queue.get_or_init(|| self.begin()) {
+            Some(queue) => drop(queue.send(job)),
+            None => job(),
+        }
+    }
+
+    fn begin(&self) -> Option<Sender<Job>> {
+        let (sender, receiver) = mpsc::channel::<Job>();
+        let jobs = Arc::new(Mutex::new(receiver));
+        let begun = (0..self.threads).filter(|_| {
+            let jobs = jobs.clone();
+            std::thread::Builder::new().name(self.name.to_owned()).spawn(move || do_all(&jobs)).is_ok()
+        });
+        (begun.count() > 0).then_some(sender)
+    }
 }
 
 fn do_all(jobs: &Mutex<Receiver<Job>>) {
@@ -166,8 +182,9 @@ fn do_all(jobs: &Mutex<Receiver<Job>>) {
 }
 
 impl Ctx<'_> {
-    /// What `make` makes of the operand, which it holds itself: made by another thread if it is big, and then the request runs
-    /// again with it. Nothing is to have changed so far, and `make` is to depend on nothing but the operand and the request.
+    /// What `make` makes of the operand, which it holds itself: made by another thread if it is big, and then the
+    /// request runs again with it. Nothing is to have changed so far, and `make` is to depend on nothing but the
+    /// operand and the request.
     ///
     /// # Errors
     /// It has to be made first.
@@ -185,10 +202,34 @@ impl Ctx<'_> {
         if of.content_bytes() < CONTENT_BYTES_MIN || !self.may_prepare() {
             return Ok(make());
         }
+        let wake = self.wake();
+        Err(self.prepare(Chore::begin(&CHORES, of, make, wake)))
+    }
+
+    /// What a slow function makes of the request alone, on a thread for passwords. The request then runs again with it.
+    /// Inside EXEC the caller makes it.
+    ///
+    /// # Errors
+    /// It has to be made first.
+    pub fn made_of_passwords<T: Send + 'static>(
+        &mut self,
+        make: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Stop> {
+        if let Some(made) = self.take_prepared::<Chore<T>>().and_then(|chore| chore.take()) {
+            return Ok(made);
+        }
+        if !self.may_prepare() {
+            return Ok(make());
+        }
+        let wake = self.wake();
+        Err(self.prepare(Chore::begin(&PASSWORDS, Operand::Nothing, make, wake)))
+    }
+
+    /// Has this client's worker run the request again.
+    fn wake(&self) -> Wake {
         let (worker, client) = (self.session.info.worker, self.session.info.id);
         let closer = self.host.find::<Clients>().and_then(Clients::closer);
-        let wake = Box::new(move || closer.into_iter().for_each(|closer| closer.end_wait(worker, client)));
-        Err(self.prepare(Chore::begin(of, make, wake)))
+        Box::new(move || closer.into_iter().for_each(|closer| closer.end_wait(worker, client)))
     }
 }
 
@@ -203,10 +244,10 @@ mod tests {
 
     fn begin<T: Send + 'static>(make: impl FnOnce() -> T + Send + 'static) -> (Chore<T>, Receiver<()>) {
         let (sender, receiver) = mpsc::channel();
-        (Chore::begin(operand(), make, Box::new(move || sender.send(()).expect("somebody waits"))), receiver)
+        (Chore::begin(&CHORES, operand(), make, Box::new(move || sender.send(()).expect("somebody waits"))), receiver)
     }
 
-    /// What was made comes back once, and a chore that fails ends too, as do those behind it.
+    /// The result comes back once, and a chore that panics ends too, as do those queued after it.
     #[test]
     fn chores_end() {
         let within = Duration::from_secs(60);

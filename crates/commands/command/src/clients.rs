@@ -1,4 +1,4 @@
-//! The connections of the server: who is there, and a way to close one.
+//! The connections of the server: a list of them, and a way to close one.
 //!
 //! ```text
 //! accept -> connect() -> Arc<ClientInfo> -> Session -> executor: update() once a turn
@@ -10,9 +10,11 @@
 //!     moment since the last turn.
 //! L3. A killed connection leaves the registry at once, so that a CLIENT LIST after CLIENT KILL does not show it.
 
+use crate::acl::{DEFAULT_USER, User};
 use crate::session::CachingMode;
 use crate::stats::Counter;
-use crate::{CommandTable, Session};
+use crate::table::Row;
+use crate::{CommandSpec, CommandTable, Session};
 use base::{DbIndex, UnixMs};
 pub use engine::Unblock;
 use engine::WaitState;
@@ -81,9 +83,9 @@ bitflags::bitflags! {
         const SUBSCRIBER = 1 << 8;
         /// The keys it reads are tracked.
         const TRACKING = 1 << 9;
-        /// Whom it is redirected to is gone.
+        /// The client it is redirected to is gone.
         const REDIRECTION_BROKEN = 1 << 10;
-        /// It is told of all keys with its prefixes.
+        /// It receives the invalidations of all keys with its prefixes.
         const BROADCAST = 1 << 11;
         /// Has sent READONLY.
         const READ_ONLY = 1 << 12;
@@ -143,6 +145,8 @@ pub struct ClientInfo {
     /// Its place among the connections of its worker.
     slot: AtomicUsize,
     names: Mutex<Names>,
+    /// Its user; `None` for the user that every connection begins as.
+    user: Mutex<Option<Arc<User>>>,
     killed: AtomicBool,
     /// Its next command waits for the end of CLIENT PAUSE.
     postponed: AtomicBool,
@@ -160,9 +164,9 @@ pub struct ClientInfo {
     /// Subscriptions by kind.
     subscribed: [AtomicUsize; 3],
     subscription_bytes: AtomicUsize,
-    /// The client that is told what this one has to forget: 0 for itself, -1 while nothing is tracked.
+    /// The client that receives the invalidations of this one: 0 for itself, -1 while nothing is tracked.
     redirect: AtomicI64,
-    /// Set by whoever changes a key that the connection watches.
+    /// Set by a command that changes a key that the connection watches.
     watch_broken: Mutex<Option<Arc<AtomicBool>>>,
     input_bytes: AtomicUsize,
     receiving_bytes: AtomicUsize,
@@ -171,7 +175,8 @@ pub struct ClientInfo {
 }
 
 impl ClientInfo {
-    /// A connection that has sent nothing yet, in no registry. The registry makes its own; this is for replay and tests.
+    /// A connection that has sent nothing yet, in no registry. The registry makes its own; this is for replay and
+    /// tests.
     pub fn new(id: u64, address: Address, local_address: Address, connected_at: UnixMs) -> Self {
         Self {
             id,
@@ -185,6 +190,7 @@ impl ClientInfo {
             sent_bytes: Counter::default(),
             slot: AtomicUsize::new(usize::MAX),
             names: Mutex::default(),
+            user: Mutex::default(),
             killed: AtomicBool::new(false),
             postponed: AtomicBool::new(false),
             wait: WaitState::default(),
@@ -216,7 +222,8 @@ impl ClientInfo {
         self.update_session(session, activity.protocol, activity.now);
     }
 
-    /// Publishes what is held for the client after its requests have run or its replies were sent. Called by its worker.
+    /// Publishes what is held for the client after its requests have run or its replies were sent. Called by its
+    /// worker.
     #[inline]
     pub fn set_held(&self, held: &Held) {
         let set = |field: &AtomicUsize, bytes| field.store(bytes, Ordering::Relaxed);
@@ -262,7 +269,7 @@ impl ClientInfo {
         self.flags.store(flags_of(session).bits(), Ordering::Relaxed);
     }
 
-    /// The client that is told what this one has to forget: 0 for itself, -1 while nothing is tracked.
+    /// The client that receives the invalidations of this one: 0 for itself, -1 while nothing is tracked.
     pub fn redirect(&self) -> i64 {
         self.redirect.load(Ordering::Relaxed)
     }
@@ -302,6 +309,21 @@ impl ClientInfo {
     /// Changes what the client calls itself.
     pub fn rename(&self, change: impl FnOnce(&mut Names)) {
         change(&mut self.names.lock());
+    }
+
+    /// Publishes its user.
+    pub fn set_user(&self, user: Arc<User>) {
+        *self.user.lock() = Some(user);
+    }
+
+    /// The name of its user.
+    pub fn user_name(&self) -> Box<[u8]> {
+        self.user.lock().as_ref().map_or(DEFAULT_USER, |user| user.name()).into()
+    }
+
+    /// Whether its user was deleted.
+    pub fn is_user_gone(&self) -> bool {
+        self.user.lock().as_ref().is_some_and(|user| user.is_gone())
     }
 
     /// Requests that were run: one that waits counts when its wait has ended.
@@ -368,7 +390,7 @@ impl ClientInfo {
         }
     }
 
-    /// Whether somebody has asked for it to be closed: no request of it is to run any more.
+    /// Whether it was asked to close: no request of it may run any more.
     #[inline]
     pub fn is_killed(&self) -> bool {
         self.killed.load(Ordering::Relaxed)
@@ -455,6 +477,9 @@ pub trait Closer: Send + Sync {
 
     /// Has the worker look how the client's wait has ended, soon.
     fn end_wait(&self, worker: usize, id: u64);
+
+    /// Has every worker look at its connections' users, soon.
+    fn follow_users(&self);
 }
 
 /// All connections: a part of the [`Host`](crate::Host).
@@ -468,8 +493,8 @@ pub struct Clients {
     output_limited: AtomicU64,
     query_limited: AtomicU64,
     closer: OnceLock<Arc<dyn Closer>>,
-    /// Full names of the commands by their statistics' index.
-    command_names: Box<[Box<str>]>,
+    /// Full names and rows of the commands by their statistics' index.
+    commands: Box<[(Box<str>, &'static CommandSpec)]>,
 }
 
 impl Clients {
@@ -488,7 +513,7 @@ impl Clients {
             output_limited: AtomicU64::new(0),
             query_limited: AtomicU64::new(0),
             closer: OnceLock::new(),
-            command_names: table.rows().iter().map(|(name, _)| name.as_str().into()).collect(),
+            commands: table.rows().iter().map(|(name, spec)| (name.as_str().into(), *spec)).collect(),
         }
     }
 
@@ -513,7 +538,8 @@ impl Clients {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Registers a new connection. `None` when there are `maxclients` already: it is to be told [`TOO_MANY`] and closed.
+    /// Registers a new connection. `None` when there are `maxclients` already: the caller answers [`TOO_MANY`] and
+    /// closes it.
     pub fn connect(
         &self,
         address: Address,
@@ -561,6 +587,16 @@ impl Clients {
         true
     }
 
+    /// Closes the connections of users that were deleted, but for this one, and has workers take over changes of users.
+    pub fn follow_users(&self, but: u64) {
+        let expelled: Vec<u64> =
+            self.all().iter().filter(|info| info.id != but && info.is_user_gone()).map(|info| info.id).collect();
+        expelled.into_iter().for_each(|id| _ = self.kill(id));
+        if let Some(closer) = self.closer.get() {
+            closer.follow_users();
+        }
+    }
+
     /// The connection with this number.
     pub fn find(&self, id: u64) -> Option<Arc<ClientInfo>> {
         self.registry.lock().get(&id).cloned()
@@ -591,8 +627,8 @@ impl Clients {
         self.rejected.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Has the clients that hold most closed until the rest holds at most `limit` bytes, as `weigh` counts them. Spares those
-    /// of CLIENT NO-EVICT. Gives those that are closed.
+    /// Has the clients that hold most closed until the rest holds at most `limit` bytes, as `weigh` counts them. Spares
+    /// those of CLIENT NO-EVICT. Gives those that are closed.
     pub fn evict_above(&self, limit: u64, weigh: fn(&Held) -> usize) -> Vec<Arc<ClientInfo>> {
         let all = self.all().into_iter().map(|client| (weigh(&client.held()) as u64, client));
         let mut clients: Vec<_> = all.filter(|(bytes, _)| *bytes > 0).collect();
@@ -645,9 +681,16 @@ impl Clients {
         self.query_limited.load(Ordering::Relaxed)
     }
 
+    /// The row of a command with its index. Looks at all commands: for requests of restricted users.
+    #[cold]
+    pub fn row_of(&self, spec: &'static CommandSpec) -> Option<Row> {
+        let index = self.commands.iter().position(|(_, known)| std::ptr::eq(*known, spec))?;
+        Some(Row::new(spec, u16::try_from(index).ok()?))
+    }
+
     /// The full name of the command with this statistics' index.
     pub fn command_name(&self, index: u32) -> Option<&str> {
-        self.command_names.get(index as usize).map(|name| &**name)
+        self.commands.get(index as usize).map(|(name, _)| &**name)
     }
 }
 

@@ -7,7 +7,7 @@ use engine::{Key, Keyspace, Value};
 use proto::ReplyBuffer;
 use types::string::parse_integer;
 
-/// One request on its way: arguments in, reply out, the locked keyspaces, and who asks.
+/// One running request: arguments in, reply out, the locked keyspaces, and the client.
 pub struct Ctx<'a> {
     /// The row that is running.
     pub spec: &'static CommandSpec,

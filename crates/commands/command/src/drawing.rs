@@ -13,11 +13,10 @@ use value::Stored;
 /// The most places looked at for a piece.
 const PLACES_MAX: u64 = 2048;
 
-/// The most elements drawn for a piece: each of a big tree is a way to lines of memory that nobody has looked at, or to a compressed
-/// leaf.
+/// The most elements drawn for a piece: each of a big tree is a chain of cache misses, or decompresses a leaf.
 const DRAWN_MAX: u64 = 16;
 
-/// Where at least one element in so many is drawn, all places are gone through; where fewer are, places are drawn.
+/// Where at least one element in this many is drawn, all places are scanned; where fewer are, places are drawn.
 const PASS_RATIO: u64 = 8;
 
 /// The least bytes that an element takes in a reply.
@@ -26,9 +25,9 @@ const ELEMENT_BYTES_MIN: u64 = 6;
 /// How many elements are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draw {
-    /// So many different ones, or all.
+    /// This many different elements, or all.
     Distinct(u64),
-    /// So many, each of all of them.
+    /// This many draws, each from all elements.
     Repeated(u64),
 }
 
@@ -56,7 +55,7 @@ impl Draw {
 
 /// How places are found.
 enum Way {
-    /// Any place, so many times more.
+    /// Any place, this many more times.
     Any(u64),
     /// From `at` on, `wanted` of those that are left, each choice being equally likely.
     Pass { at: u64, wanted: u64 },
@@ -163,8 +162,8 @@ impl Telling for Drawing {
 }
 
 impl Ctx<'_> {
-    /// Writes elements that are drawn from a collection, which has `len`, as an array: `write` is given their places, and writes
-    /// `parts` of the array for each.
+    /// Writes elements that are drawn from a collection, which has `len`, as an array: `write` is given their places,
+    /// and writes `parts` of the array for each.
     ///
     /// # Errors
     /// More elements than a reply may have; a reply inside EXEC that grows too long.
@@ -199,7 +198,8 @@ mod tests {
         std::iter::from_fn(|| way.next(len, rng)).filter(|(_, is_drawn)| *is_drawn).map(|(place, _)| place).collect()
     }
 
-    /// Each way gives as many places as were asked for, none twice unless that is allowed, and each about equally often.
+    /// Each way gives as many places as were asked for, none twice unless that is allowed, and each about equally
+    /// often.
     #[test]
     fn places_are_even() {
         let mut rng = Rng::new(1);

@@ -97,7 +97,7 @@ pub const LCS_TOO_BIG: Stop =
 pub const NOT_HYPERLOGLOG: Stop = Stop::error("WRONGTYPE Key is not a valid HyperLogLog string value.");
 /// The registers of a HyperLogLog are damaged.
 pub const CORRUPT_HYPERLOGLOG: Stop = Stop::error("INVALIDOBJ Corrupted HLL object detected");
-/// XADD behind the last id there is.
+/// XADD after the last possible id.
 pub const IDS_EXHAUSTED: Stop =
     Stop::error("ERR The stream has exhausted the last possible ID, unable to add more items");
 /// XADD with an id that is not above the last.
@@ -115,12 +115,63 @@ pub const REPLY_TOO_LONG_TEXT: &str = "ERR the reply would be longer than 192 MB
 pub const NOT_INT32: Stop = Stop::error("ERR value is out of range, value must between -2147483648 and 2147483647");
 /// No integer, or one below zero, where a count is asked for.
 pub const NOT_POSITIVE: Stop = Stop::error("ERR value is out of range, must be positive");
-/// Options that do not fit together, or none that is known.
+/// Options that conflict, or an unknown one.
 pub const SYNTAX: Stop = Stop::error("ERR syntax error");
 /// The key has to be there.
 pub const NO_SUCH_KEY: Stop = Stop::error("ERR no such key");
 /// SELECT and its relatives beyond the configured databases.
 pub const DB_OUT_OF_RANGE: Stop = Stop::error("ERR DB index is out of range");
+
+/// A write beyond `maxmemory`, where nothing can be evicted.
+pub const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+/// The data is being loaded.
+pub const LOADING: &str = "LOADING Onggi is loading the dataset in memory";
+/// Writes are refused while checkpoints fail.
+pub const CHECKPOINT_FAILED: &str = "MISCONF Onggi is configured to save checkpoints, but the last one failed. Commands that may change data are refused, \
+     because of stop-writes-on-bgsave-error. See the server's log for the error, and mend its cause; writes go on after \
+     the next checkpoint that succeeds";
+
+/// A replica has no link to its primary.
+pub const MASTER_DOWN: &str = "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
+/// What protected mode answers, in Valkey's words: tools look for them.
+pub const DENIED: &str = "DENIED Running in protected mode because protected mode is enabled and no password is \
+     set for the default user. In this mode connections are only accepted from the loopback interface. If you want to \
+     connect from external computers, you may adopt one of the following solutions: 1) Just disable protected mode \
+     sending the command 'CONFIG SET protected-mode no' from the loopback interface by connecting from the same host \
+     the server is running, however MAKE SURE it's not publicly accessible from internet if you do so. Use CONFIG \
+     REWRITE to make this change permanent. 2) Alternatively you can just disable the protected mode by editing the \
+     configuration file, and setting the protected mode option to 'no', and then restarting the server. 3) If you \
+     started the server manually just for testing, restart it with the '--protected-mode no' option. 4) Set up an \
+     authentication password for the default user. NOTE: You only need to do one of the above things in order for the \
+     server to start accepting connections from the outside.";
+
+/// Writes are refused by the log: `why`, and what to do.
+pub fn log_failed(why: &str) -> String {
+    format!("MISCONF Errors writing to the AOF file: {why}")
+}
+
+/// A command has panicked before it changed anything.
+pub fn internal(name: &str) -> String {
+    format!("ERR internal error in '{name}': a bug of this server; nothing was changed")
+}
+
+/// MULTI has queued more than one client may.
+pub fn queue_too_long(bytes_max: usize) -> String {
+    format!("ERR transaction queue exceeds {bytes_max} bytes (client-transaction-limit); connection closed")
+}
+
+/// An argument of this length was not kept, since all clients together hold too much.
+pub fn argument_not_kept(bytes: usize) -> String {
+    format!(
+        "OOM command not allowed: its argument of {bytes} bytes is more than clients may hold now \
+         (see maxmemory and maxmemory-clients)"
+    )
+}
+
+/// The framing of requests is lost.
+pub fn protocol(message: &[u8]) -> String {
+    format!("ERR {}", String::from_utf8_lossy(message))
+}
 
 /// An error when a reply that is being put together from copies has grown too long.
 #[inline]

@@ -1,22 +1,24 @@
 //! What stands between a request and its command when the connection is not in its plain state: login, transactions.
 
+use crate::acl::{Origin, denial};
 use crate::login::Login;
 use crate::redis::pubsub::is_confined;
 use crate::session::{Queued, Transaction};
 use crate::stats::WorkerStats;
 use crate::table::Row;
 use crate::{Args, Flags, Host, Locks, Session};
+use base::UnixMs;
 use proto::ReplyBuffer;
 
 /// Commands that act on the transaction itself and are never queued.
 const NEVER_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
 
-/// What a RESP2 connection with subscriptions may do beside changing them.
+/// What a RESP2 connection with subscriptions may do in addition to changing them.
 const ALLOWED_TO_SUBSCRIBERS: [&str; 3] = ["ping", "quit", "reset"];
 
 const NOT_LOGGED_IN: &[u8] = b"NOAUTH Authentication required.";
 
-/// Refuses a request that needs a login first, with its reply; false when it may go on.
+/// Refuses a request that needs a login first, with its reply; false when it may run.
 #[cold]
 pub fn stop_stranger(
     session: &mut Session,
@@ -31,13 +33,38 @@ pub fn stop_stranger(
             return true;
         }
         // The password was taken away since it connected: it is let in like those that connect now.
-        session.authenticated = true;
+        session.log_in(host.part::<Login>().users.default_user().clone());
     }
     false
 }
 
-/// Refuses a request of a RESP2 connection with subscriptions that could not tell its reply from a message; false when it may
-/// go on.
+/// Refuses a request that the session's user may not run, with its reply; false when it may run.
+#[cold]
+pub fn stop_forbidden(
+    session: &mut Session,
+    host: &Host,
+    stats: &WorkerStats,
+    (row, args): (&Row, &Args<'_>),
+    now: UnixMs,
+    reply: &mut ReplyBuffer,
+) -> bool {
+    let is_refused_anyway = session.transaction.is_some() && row.spec.flags.contains(Flags::NO_MULTI);
+    if session.is_unrestricted() || is_refused_anyway {
+        return false;
+    }
+    let origin = if session.transaction.is_some() { Origin::Multi } else { Origin::TopLevel };
+    let Some(denial) = denial(session, host, (row, args), origin, now) else { return false };
+    if row.spec.flags.contains(Flags::PART) {
+        // An error ends the reply of the whole request, so only its last part may answer one.
+        stats.count_refusal(Some(row.index.into()), b"NOPERM");
+        return true;
+    }
+    reject(session, stats, row, &[b"NOPERM ", &*denial.text].concat(), reply);
+    true
+}
+
+/// Refuses a request of a RESP2 connection with subscriptions that could not distinguish its reply from a message;
+/// false when it may run.
 #[cold]
 pub fn stop_subscriber(
     session: &mut Session,
@@ -100,8 +127,8 @@ fn full_name(row: &Row, args: &Args<'_>) -> String {
     }
 }
 
-/// Refuses a request whose name or number of arguments is wrong: `error` says so, but only to who may run commands at
-/// all. `row` is that of the command it names, if there is one.
+/// Refuses a request whose name or number of arguments is wrong. A user that may run no command does not see `error`.
+/// `row` is that of the command it names, if there is one.
 #[cold]
 pub fn refuse(
     session: &mut Session,

@@ -1,15 +1,17 @@
 //! The commands. Each is a row of the table ([`CommandSpec`]) and a function from arguments ([`Args`]) to a typed
 //! operation in `types` and back to a reply; one file per family under [`redis`].
 //!
-//! K1. A function reads its arguments and all entries first; an error or a fetch leaves nothing changed and nothing in the
-//!     reply (the caller rolls the reply back to where it was).
+//! K1. A function reads its arguments and all entries first; an error or a fetch leaves nothing changed and nothing in
+//!     the reply (the caller rolls the reply back to where it was).
 //! K2. A command reaches only keys that its key specification names: those are the shards that are locked.
 //! K3. Words on the wire stand in `error` and in the families, nowhere below.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used))]
 
 pub mod absent;
+pub mod acl;
 pub mod args;
+pub mod audit;
 pub mod blocking;
 pub mod call;
 pub mod chore;

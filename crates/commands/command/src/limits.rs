@@ -1,12 +1,13 @@
-//! Settings that commands on keys look at: parts of the [`Host`](crate::Host) that configuration changes while they run.
+//! Settings that commands on keys look at: parts of the [`Host`](crate::Host) that configuration changes while they
+//! run.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// Longest glob pattern that KEYS and SCAN match against every key: matching takes time in proportion to it.
 pub const PATTERN_BYTES_MAX: usize = 4096;
 
-/// Longest reply that is put together from copies, by MGET, KEYS or EXEC: a request of some megabytes may ask for gigabytes.
-/// Below the 256 MB that all clients may hold by default, so that the client gets the error and stays.
+/// Longest reply that is put together from copies, by MGET, KEYS or EXEC: a request of some megabytes may ask for
+/// gigabytes. Below the 256 MB that all clients may hold by default, so that the client gets the error and stays.
 pub const REPLY_BYTES_MAX: usize = 192 << 20;
 
 /// `proto-max-bulk-len`: how long a string may become.
@@ -57,8 +58,8 @@ impl Default for SparseLimit {
     }
 }
 
-/// What the access stamps of entries mean, which follows from `maxmemory-policy`: when an entry was last used, or, under
-/// the LFU policies, how often.
+/// What the access stamps of entries mean, which follows from `maxmemory-policy`: when an entry was last used, or,
+/// under the LFU policies, how often.
 #[derive(Debug, Default)]
 pub struct StampMeaning(AtomicBool);
 

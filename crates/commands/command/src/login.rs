@@ -1,23 +1,33 @@
-//! The password, and what guessing it costs.
+//! Logging in, and what guessing a password costs.
 //!
-//! - Comparing takes the same time whatever the password is: it is kept padded, so that its length does not show either.
+//! - Hashes of passwords are compared, in a time that does not depend on where they differ. For an unknown user the
+//!   password is hashed as well.
 //! - Failures are counted per source: an IPv4 address, an IPv6 /64, or the socket file. After a few, each attempt from
-//!   there is answered only after a delay, which grows up to a second. The right password is delayed like a wrong one: a
-//!   guesser who does not wait for the answer learns nothing, and nobody behind the same address is kept out.
+//!   there is answered only after a delay, which grows up to a second. The right password is delayed like a wrong one:
+//!   a guesser that does not wait for the answer learns nothing, and no client at the same address is locked out.
+//! - Argon2id hashes are checked on threads of their own, and right passwords are remembered ([`verified`]).
 //! - The delay is a moment in the session ([`Session::held_until`](crate::Session::held_until)) until which the
 //!   connection's replies are kept; no thread waits.
 
-use crate::Args;
+mod verified;
+
+pub use verified::Verification;
+
+use crate::acl::{Hash, Hashing, Kept, Log, User, Users};
+use crate::audit::Audit;
 use crate::clients::Address;
+use crate::{Args, Ctx, Stop};
 use base::UnixMs;
 use base::rate::OncePerSecond;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use subtle::{Choice, ConstantTimeEq};
+use std::sync::Arc;
+use subtle::Choice;
+use verified::Verified;
 use zeroize::Zeroizing;
 
-/// Longest password.
+/// Longest value of `requirepass`.
 pub const PASSWORD_BYTES_MAX: usize = 512;
 
 /// Failures of a source that cost no delay.
@@ -35,11 +45,8 @@ const FORGET_MS: i64 = 60_000;
 /// Sources remembered. Beyond that the one that failed longest ago is forgotten.
 const SOURCES_MAX: usize = 4096;
 
-/// The words for a wrong password and for an unknown user, which are not told apart.
+/// The error for a wrong password and for an unknown user, which a client cannot distinguish.
 pub const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
-
-/// The only user there is.
-const DEFAULT_USER: &[u8] = b"default";
 
 /// A password that is longer than [`PASSWORD_BYTES_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,46 +54,59 @@ const DEFAULT_USER: &[u8] = b"default";
 pub struct PasswordTooLong;
 
 /// What came of an attempt to log in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Attempt {
-    /// Whether user and password were right.
-    pub accepted: bool,
+    /// The user, if name and password were right.
+    pub user: Option<Arc<User>>,
     /// How long the answer has to be kept back.
     pub delay_ms: i64,
 }
 
-/// `requirepass` and the failures so far: a part of the [`Host`](crate::Host).
+/// The users, and the failures of logins so far: a part of the [`Host`](crate::Host).
 #[derive(Default)]
 pub struct Login {
-    password: RwLock<Option<Padded>>,
+    /// All users.
+    pub users: Users,
+    /// What users were denied of late.
+    pub log: Log,
+    /// The audit log.
+    pub audit: Audit,
     failures: Mutex<HashMap<Source, Failures>>,
+    verified: Arc<Verified>,
     /// Lines of the log about refused attempts.
     refusals: OncePerSecond,
 }
 
-/// A password with zeros behind it, and its length: what is compared does not depend on the length.
-struct Padded {
-    bytes: Zeroizing<Vec<u8>>,
-    len: u64,
+/// What a first look at a password has found.
+enum Checked {
+    /// The user, if the password is right.
+    Done(Option<Arc<User>>),
+    /// It takes a slow hash to know.
+    Slow(Verification),
 }
 
-impl Padded {
-    /// Cuts what is too long; the length then differs from that of any password.
-    fn new(password: &[u8]) -> Self {
-        let mut bytes = Zeroizing::new(vec![0; PASSWORD_BYTES_MAX]);
-        bytes.iter_mut().zip(password).for_each(|(to, from)| *to = *from);
-        Self { bytes, len: password.len() as u64 }
-    }
-
-    fn is(&self, other: &Self) -> Choice {
-        self.bytes.ct_eq(other.bytes.as_slice()) & self.len.ct_eq(&other.len)
-    }
+/// Checks a user and password of the client that asks. The caller notes a refusal in [`Login::log`].
+///
+/// # Errors
+/// A thread has to compute a slow hash first; the request then runs again.
+pub fn attempt(ctx: &mut Ctx<'_>, user: &[u8], password: &[u8]) -> Result<Attempt, Stop> {
+    let login = ctx.host.part::<Login>();
+    let found = match login.check(user, password) {
+        Checked::Done(found) => found,
+        Checked::Slow(slow) => {
+            let (user, hashes) = (slow.user.clone(), slow.hashes.clone());
+            // The user may have lost this password meanwhile.
+            let matching = ctx.made_of_passwords(move || slow.run())?.filter(|hash| hashes.contains(hash));
+            matching.and(user)
+        }
+    };
+    Ok(login.conclude(found, &ctx.session.info.address, ctx.now()))
 }
 
 /// Where attempts come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Source {
-    /// An IPv4 address, or the network of an IPv6 address: whoever has one address of a /64 has all of them.
+    /// An IPv4 address, or the network of an IPv6 address: the owner of one address of a /64 has all of them.
     Ip(IpAddr),
     /// This machine.
     Unix,
@@ -124,7 +144,8 @@ impl Failures {
 }
 
 impl Login {
-    /// Sets the password; `None` or an empty one lets everybody in. Connections that are logged in stay so.
+    /// Sets `requirepass`, the password of the user `default`; `None` or an empty one lets everybody in. Connections
+    /// that are logged in stay so.
     ///
     /// # Errors
     /// [`PasswordTooLong`]; the old one stays.
@@ -133,27 +154,62 @@ impl Login {
         if password.is_some_and(|password| password.len() > PASSWORD_BYTES_MAX) {
             return Err(PasswordTooLong);
         }
-        *self.password.write() = password.map(Padded::new);
+        self.users.change_default(|rules| rules.set_password(password));
         Ok(())
     }
 
-    /// Whether one is needed to run commands.
+    /// Whether a login is needed to run commands.
     pub fn needs_password(&self) -> bool {
-        self.password.read().is_some()
+        !self.users.default_user().rules().is_open()
     }
 
-    /// Checks a user and password from this address. Without a password set, any is right for the user `default`.
+    /// Checks a user and password from this address, with slow hashes on this thread. The caller notes a refusal in
+    /// [`Self::log`].
     pub fn attempt(&self, user: &[u8], password: &[u8], from: &Address, now: UnixMs) -> Attempt {
-        // Both are compared whatever comes of either, so that unknown users take the same time.
-        let right = match &*self.password.read() {
-            None => Choice::from(1),
-            Some(expected) => expected.is(&Padded::new(password)),
+        let found = match self.check(user, password) {
+            Checked::Done(found) => found,
+            Checked::Slow(slow) => {
+                let user = slow.user.clone();
+                slow.run().and(user)
+            }
         };
-        let accepted = bool::from(right & user.ct_eq(DEFAULT_USER));
-        if !accepted && let Some(others) = self.refusals.pass(now) {
+        self.conclude(found, from, now)
+    }
+
+    /// Checks what is fast to check. An unknown user takes as long as a known one: its password is hashed as well, and
+    /// slowly if new passwords are.
+    fn check(&self, name: &[u8], password: &[u8]) -> Checked {
+        let user = self.users.find(name);
+        let rules = user.as_ref().map(|user| user.rules()).filter(|rules| rules.is_enabled);
+        let user = user.filter(|_| rules.is_some());
+        let hash = Hash::of(password);
+        let (mut slow, mut is_known) = (Vec::new(), Choice::from(0));
+        for kept in rules.iter().flat_map(|rules| rules.passwords()) {
+            match kept {
+                Kept::Fast(known) => is_known |= known.is(&hash),
+                Kept::Slow(known) => slow.push(known.clone()),
+            }
+        }
+        let needs_none = rules.is_some_and(|rules| rules.needs_no_password);
+        if bool::from(is_known) || needs_none || slow.iter().any(|hash| self.verified.has(name, hash, password)) {
+            return Checked::Done(user);
+        }
+        if slow.is_empty() && self.users.defaults().hashing == Hashing::Sha256 {
+            return Checked::Done(None);
+        }
+        let (verified, password) = (self.verified.clone(), Zeroizing::new(password.to_vec()));
+        Checked::Slow(Verification { verified, user, hashes: slow, password })
+    }
+
+    /// Counts an attempt, and gives its delay.
+    fn conclude(&self, user: Option<Arc<User>>, from: &Address, now: UnixMs) -> Attempt {
+        if user.is_none()
+            && let Some(others) = self.refusals.pass(now)
+        {
             tracing::warn!("login refused: client {from} ({others} others refused since the last such line)");
         }
-        Attempt { accepted, delay_ms: self.count(Source::of(from), accepted, now) }
+        let delay_ms = self.count(Source::of(from), user.is_some(), now);
+        Attempt { user, delay_ms }
     }
 
     /// Counts the attempt and gives its delay.
@@ -182,8 +238,21 @@ impl Login {
 pub const REDACTED: &[u8] = b"(redacted)";
 
 /// Settings whose values are secrets.
-const SECRET_SETTINGS: [&str; 6] =
-    ["requirepass", "masterauth", "primaryauth", "masteruser", "primaryuser", "tls-key-file-pass"];
+const SECRET_SETTINGS: [&str; 8] = [
+    "requirepass",
+    "masterauth",
+    "primaryauth",
+    "masteruser",
+    "primaryuser",
+    "tls-key-file-pass",
+    "tls-client-key-file-pass",
+    "user",
+];
+
+/// Whether the value of a setting is a secret.
+pub fn is_secret_setting(name: &[u8]) -> bool {
+    SECRET_SETTINGS.iter().any(|secret| name.eq_ignore_ascii_case(secret.as_bytes()))
+}
 
 /// The arguments of a request as the slow log, MONITOR and logs may show them: passwords replaced by [`REDACTED`].
 pub fn redacted<'a>(args: &Args<'a>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
@@ -207,8 +276,7 @@ fn secrets_after(args: &Args<'_>, index: usize) -> usize {
     if (index == 0 && is(0, "auth")) || (index >= 2 && is(0, "hello") && is(index, "auth")) {
         return usize::MAX;
     }
-    let secret_setting = || SECRET_SETTINGS.iter().any(|setting| is(index, setting));
-    if is(0, "config") && is(1, "set") && index >= 2 && index.is_multiple_of(2) && secret_setting() {
+    if is(0, "config") && is(1, "set") && index >= 2 && index.is_multiple_of(2) && is_secret_setting(&args[index]) {
         return 1;
     }
     if is(0, "acl") && is(1, "setuser") && index == 2 {
@@ -230,7 +298,7 @@ mod tests {
     }
 
     fn accepted(login: &Login, user: &str, password: &str) -> bool {
-        login.attempt(user.as_bytes(), password.as_bytes(), &tcp("10.0.0.1"), 0).accepted
+        login.attempt(user.as_bytes(), password.as_bytes(), &tcp("10.0.0.1"), 0).user.is_some()
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! Keys on their way to another server: what MIGRATE hands to whoever has sockets, and what comes back.
+//! Keys on their way to another server: what MIGRATE hands to the carrier, which has sockets, and what comes back.
 //!
 //! ```text
 //! under the locks:  MIGRATE reads its keys --> Parcel --> Carrier::carry, on a thread of the server
-//! without locks:    payloads of what is big are made; the other server answers each RESTORE --> Arrival; the connection is woken
+//! without locks:    big payloads are made; the other server answers each RESTORE --> Arrival; the connection wakes
 //! under the locks:  MIGRATE runs again: removes each key that is there and is still what was sent
 //! ```
 //!
-//! C1. A key is removed here only when the other server has said that it has it, and only if under the locks it is, byte for
-//!     byte, what was sent: no change is lost between the two.
+//! C1. A key is removed here only when the other server has said that it has it, and only if under the locks it is,
+//!     byte for byte, what was sent: no change is lost between the two.
 
 use crate::clients::Closer;
 use crate::error::{self, Stop};
@@ -59,8 +59,8 @@ pub struct SentKey {
 pub enum Content {
     /// What DUMP gives of it.
     Payload(Vec<u8>),
-    /// A big collection, shared: nobody changes it in place meanwhile, so it is still what is stored exactly if it is the same
-    /// allocation.
+    /// A big collection, shared: no command changes it in place meanwhile, so it is still the stored one exactly if it
+    /// is the same allocation.
     Tree(Type, SharedBig),
     /// A long string, shared.
     Text(SharedBytes),
@@ -149,7 +149,7 @@ pub trait Carrier: Send + Sync {
     fn carry(&self, errand: Arc<Errand>);
 }
 
-/// A parcel on its way, and who waits for what becomes of it.
+/// A parcel on its way, and the connection that waits for it.
 pub struct Errand {
     /// What is sent.
     pub parcel: Parcel,

@@ -1,5 +1,5 @@
-//! Commands held back: by CLIENT PAUSE until a moment, or writes while the server ends. The two are independent: CLIENT UNPAUSE
-//! does not let writes through to a server that ends, and an end that is refused leaves CLIENT PAUSE in force.
+//! Commands held back: by CLIENT PAUSE until a moment, or writes while the server ends. The two are independent: CLIENT
+//! UNPAUSE does not let writes through to a server that ends, and an end that is refused leaves CLIENT PAUSE in force.
 
 use crate::Flags;
 use base::UnixMs;
@@ -15,8 +15,8 @@ pub enum Paused {
     All,
 }
 
-/// The pause in force: a part of the [`Host`](crate::Host). Two pauses at once hold back what either does, until the later
-/// of their ends. Clones are handles of the same.
+/// The pause in force: a part of the [`Host`](crate::Host). Two pauses at once hold back what either does, until the
+/// later of their ends. Clones are handles of the same.
 #[derive(Clone, Debug, Default)]
 pub struct Pause(Arc<State>);
 

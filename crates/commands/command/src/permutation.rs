@@ -1,9 +1,10 @@
-//! All numbers below a bound in a random order, of which each is had by itself, without memory.
+//! All numbers below a bound in a random order; each is computed separately, without memory.
 //!
-//! A Feistel network permutes the numbers of two halves of bits; from one that is beyond the bound it goes on to the next of its
-//! cycle, until one is below (J. Black, P. Rogaway: Ciphers with Arbitrary Finite Domains, CT-RSA 2002). Four rounds are enough for
-//! an order that cannot be told from a random one (M. Luby, C. Rackoff, SIAM J. Computing 17(2), 1988) where halves are long; short ones,
-//! and the way from number to number, take more: with four, halves of two bits and the bound 7, one number came a third more often.
+//! A Feistel network permutes the numbers of two halves of bits. From a number beyond the bound it takes the next of
+//! its cycle, until one is below (J. Black, P. Rogaway: Ciphers with Arbitrary Finite Domains, CT-RSA 2002). Four
+//! rounds give an order that is indistinguishable from a random one (M. Luby, C. Rackoff, SIAM J. Computing 17(2),
+//! 1988) where halves are long. Short halves, and a walk along a cycle, need more rounds: with four, halves of two bits
+//! and the bound 7, one number came a third more often.
 
 use base::Rng;
 use base::random::splitmix64;
@@ -13,7 +14,8 @@ const ROUNDS: usize = 8;
 /// See the module.
 pub struct Permutation {
     bound: u64,
-    /// Bits of a half: but for small bounds there are fewer than four times as many numbers of two halves as there are below the bound.
+    /// Bits of a half: but for small bounds there are fewer than four times as many numbers of two halves as there are
+    /// below the bound.
     half_bits: u32,
     keys: [u64; ROUNDS],
 }

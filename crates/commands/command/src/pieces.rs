@@ -5,12 +5,11 @@
 //!    '--leaves a Rest in its session--> worker: when little is unsent, the next piece --^
 //! ```
 //!
-//! So neither the command's shard nor its worker is busy with ten million elements at a time, and a reply takes no more
-//! memory than a piece. What several big collections make together (SUNION) is made so too: steps that write nothing come
-//! before the first piece.
+//! A large reply therefore never blocks the command's shard or its worker, and takes no more memory than a piece. What
+//! several big collections make together (SUNION) is made so too: steps that write nothing come before the first piece.
 //!
-//! P1. What is shown is the collection, or what several make, as it was when the command ran: the rest shares their trees,
-//!     and whoever changes a collection meanwhile copies the parts he touches.
+//! P1. What is shown is the collection, or what several make, as it was when the command ran: the rest shares their
+//!     trees, and a command that changes a collection meanwhile copies the nodes it touches.
 //! P2. Nothing else of the connection runs, and no message is given to it, before the last piece is written.
 //! P3. Inside EXEC a reply is written whole.
 
@@ -37,7 +36,7 @@ type Write = dyn Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send
 
 /// A collection that takes long to make, of others as they were when the command ran.
 pub trait Making: Send {
-    /// Goes on for at most a tenth of a millisecond or so. True while there is more to do.
+    /// Runs for at most a tenth of a millisecond or so. True while there is more to do.
     fn step(&mut self) -> bool;
 
     /// What was made, when there is no more to do.
@@ -49,7 +48,7 @@ pub trait Making: Send {
     /// Bytes that nothing but this keeps.
     fn held_bytes(&self) -> usize;
 
-    /// Writes what stands before the elements, and tells how many they are.
+    /// Writes the part before the elements, and returns how many they are.
     fn write_header(&self, made: &Big, reply: &mut ReplyBuffer) -> usize;
 }
 
@@ -77,7 +76,7 @@ impl Rest {
     }
 }
 
-/// The memory of a shared tree that goes with the last who holds it.
+/// The memory of a shared tree that its last holder frees.
 pub(crate) fn held_bytes(tree: &SharedBig) -> usize {
     if SharedBig::strong_count(tree) > 1 { 0 } else { tree.memory_bytes() }
 }
@@ -185,14 +184,15 @@ impl Ctx<'_> {
         self.reply_telling(Text { bytes, written: 0 })
     }
 
-    /// Whether a reply may be left unfinished; where a waiting command is served it may not, since its connection is another one.
+    /// Whether a reply may be left unfinished; where a waiting command is served it may not, since its connection is
+    /// another one.
     pub fn may_reply_in_pieces(&self) -> bool {
         self.session.attempt == Attempt::First
     }
 
-    /// Writes the elements of the collection under `key` that stand at these positions, by calling `write` with stretches of
-    /// them, one after the other. Of a tree only the first piece is written here; the rest follows when the client has taken
-    /// that. The count that stands before them is the caller's to write.
+    /// Writes the elements of the collection under `key` that stand at these positions, by calling `write` with
+    /// stretches of them, one after the other. Of a tree only the first piece is written here; the rest follows when
+    /// the client has taken that. The count that stands before them is the caller's to write.
     ///
     /// `write` is given the elements' positions, in an order that the type defines; SMEMBERS shows how it is used.
     ///

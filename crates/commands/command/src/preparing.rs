@@ -1,18 +1,19 @@
-//! Work that is done before a command may change anything: what it is about to store, made of ten million elements, takes
-//! seconds, and for so long neither its shards nor its worker may be kept.
+//! Work that is done before a command may change anything. To make the value that it will store from ten million
+//! elements takes seconds, and during that time neither its shards nor its worker may be blocked.
 //!
 //! ```text
-//! under the locks:  command reads, sees that there is much to do --> leaves a Work in its session, and has changed nothing
-//! without locks:    worker, a step a turn, over the collections as they were (their trees are shared); or another thread
-//! under the locks:  command runs again, from its start: the same collections? --> stores what was made, in constant time
-//!                                                       no, one was changed   --> begins anew; the last time does it all here
+//! under the locks:  command reads, sees that there is much to do -> leaves a Work in its session, has changed nothing
+//! without locks:    worker, a step a turn, over the collections as they were (trees are shared); or another thread
+//! under the locks:  command runs again from its start: the same collections? -> stores the result, in constant time
+//!                                                     no, one was changed   -> restarts; the last attempt does it here
 //! ```
 //!
-//! F1. What is stored is what the command would have made at the moment at which it stores it: a collection that the work holds
-//!     is never changed in place, so that it is still the one under its key exactly if it is the same allocation.
-//! F2. A command begins at most [`ATTEMPTS_MAX`] times. Whoever writes to an operand without pause delays it so long, and no
-//!     longer.
-//! F3. Work that others do (keys sent to another server, a [chore](crate::chore)) is not stepped; whoever ends it wakes the connection.
+//! F1. What is stored is what the command would have made at the moment at which it stores it: a collection that the
+//!     work holds is never changed in place, so that it is still the one under its key exactly if it is the same
+//!     allocation.
+//! F2. A command begins at most [`ATTEMPTS_MAX`] times. A hot operand delays it by no more restarts than that.
+//! F3. Work that others do (keys sent to another server, a [chore](crate::chore)) is not stepped; the thread that ends
+//!     it wakes the connection.
 //! F4. Inside EXEC, and where a waiting command is served, everything is done at once.
 
 use crate::pieces::Making;
@@ -30,14 +31,14 @@ const STEP_BYTES: usize = 32 << 10;
 
 /// Something to be done in steps.
 pub trait Work: Any + Send {
-    /// Goes on for at most a tenth of a millisecond or so. True while there is more to do.
+    /// Runs for at most a tenth of a millisecond or so. True while there is more to do.
     fn step(&mut self) -> bool;
 
     /// Bytes that nothing but this keeps.
     fn held_bytes(&self) -> usize;
 
-    /// Whether others are at it, who wake the connection when they are done ([`Closer::end_wait`](crate::clients::Closer)): until
-    /// then there is no step to do.
+    /// Whether another thread does it, and wakes the connection when it is done
+    /// ([`Closer::end_wait`](crate::clients::Closer)): until then there is no step to do.
     fn is_elsewhere(&self) -> bool {
         false
     }
@@ -63,7 +64,7 @@ impl Preparation {
         self.goes_on
     }
 
-    /// Whether there is no step to do until somebody wakes the connection.
+    /// Whether there is no step to do until another thread wakes the connection.
     pub fn is_elsewhere(&self) -> bool {
         self.work.as_ref().is_some_and(|work| work.is_elsewhere())
     }
@@ -85,8 +86,8 @@ impl Preparation {
 }
 
 impl Ctx<'_> {
-    /// The work that this request has begun before, when it is done and of this kind. Whether it was done with what is there
-    /// now, the caller has to see.
+    /// The work that this request has begun before, when it is done and of this kind. Whether it was done with what is
+    /// there now, the caller has to see.
     pub fn take_prepared<W: Work>(&mut self) -> Option<Box<W>> {
         let preparation = self.session.preparation.as_mut().filter(|preparation| !preparation.goes_on)?;
         let work: Box<dyn Any> = preparation.work.take()?;
@@ -112,7 +113,7 @@ pub struct Building<M> {
     /// How it is made, and of what.
     pub making: M,
     made: Option<SharedBig>,
-    /// The changes that build it, and where to go on with them; nothing where there is no log.
+    /// The changes that build it, and where to continue with them; nothing where there is no log.
     changes: SharedBytes,
     progress: Option<Progress>,
 }
@@ -142,7 +143,8 @@ impl<M: Making + 'static> Work for Building<M> {
         };
         if let (Some(from), Some(changes)) = (self.progress, SharedBytes::get_mut(&mut self.changes)) {
             if changes.is_empty() {
-                // Room for all, which is no memory before it is written: when a large buffer grows, the system moves it page by page.
+                // Room for all, which is no memory before it is written: when a large buffer grows, the system moves it
+                // page by page.
                 changes.reserve_exact(tree.content_bytes().saturating_add(tree.content_bytes() / 4));
             }
             self.progress = tree.write_changes(from, STEP_BYTES, changes);

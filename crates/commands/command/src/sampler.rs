@@ -1,20 +1,22 @@
 //! Chooses calls to be looked at closely, each with a probability in proportion to its cost: a constant and its bytes.
 //!
-//! All calls lie end to end, each as long as its cost, with marks at random distances of [`STRIDE`] on average; a call is
-//! chosen when a mark falls on it. So none that is longer than two strides is missed, and a chosen one stands for
-//! `STRIDE / cost` calls like it (D. Horvitz, D. Thompson: A Generalization of Sampling Without Replacement From a Finite
-//! Universe, JASA 1952). Time is no part of the cost: what is looked at then would follow from how fast the machine is.
+//! All calls lie end to end, each as long as its cost, with marks at random distances of [`STRIDE`] on average; a call
+//! is chosen when a mark falls on it. So none that is longer than two strides is missed, and a chosen one stands for
+//! `STRIDE / cost` calls like it (D. Horvitz, D. Thompson: A Generalization of Sampling Without Replacement From a
+//! Finite Universe, JASA 1952). Time is no part of the cost: what is looked at then would follow from how fast the
+//! machine is.
 
 use base::random::splitmix64;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// Mean distance of marks: one in about eighteen calls of small values is looked at, which takes about a hundred instructions.
+/// Mean distance of marks: one in about eighteen calls of small values is looked at, which takes about a hundred
+/// instructions.
 pub const STRIDE: u64 = 4096;
 
 /// The cost of a call without its bytes.
 const CALL_COST: u64 = 128;
 
-/// What a call with so many bytes, of its request and its reply, costs.
+/// What a call costs whose request and reply have `bytes` bytes.
 #[inline]
 pub fn cost(bytes: u64) -> u64 {
     bytes.saturating_add(CALL_COST)
@@ -29,7 +31,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Goes on by the cost of a call. True when a mark was passed: the caller then asks for the [`Sampler::choice`].
+    /// Advances by the cost of a call. True when a mark was passed: the caller then asks for the [`Sampler::choice`].
     #[inline]
     pub fn passes(&self, cost: u64) -> bool {
         // Load and store instead of a locked subtraction: there is one writer.
@@ -38,7 +40,7 @@ impl Sampler {
         left < 0
     }
 
-    /// Sets the next mark if one was passed, and tells what the call stands for; `None` if none was.
+    /// Sets the next mark if one was passed, and returns the weight of the call; `None` if none was.
     pub fn choice(&self, cost: u64) -> Option<Choice> {
         let left = self.left.load(Ordering::Relaxed);
         if left >= 0 {

@@ -1,6 +1,7 @@
 //! What a connection has said about itself: database, protocol, name, login, transaction.
 
 use crate::Locks;
+use crate::acl::User;
 use crate::blocking::{Awaited, Block};
 use crate::clients::{Address, ClientInfo};
 use crate::pieces::Rest;
@@ -22,13 +23,20 @@ pub struct Session {
     pub info: Arc<ClientInfo>,
     /// The database SELECT has chosen.
     pub db: DbIndex,
-    /// Whether it may run commands: true from the start when no password is set.
+    /// Whether it may run commands: true from the start when no password is set. Changed by [`Session::log_in`] and
+    /// [`Session::log_out`].
     pub authenticated: bool,
+    /// Its user.
+    pub user: Arc<User>,
+    /// It is logged in, and its user may do everything: no request needs a check (A2).
+    is_unrestricted: bool,
+    /// The generation of users in which `is_unrestricted` was computed.
+    users_seen: u64,
     /// The commands queued since MULTI; `None` outside.
     pub transaction: Option<Transaction>,
     /// How many commands the transaction has that EXEC is running now.
     pub running: Option<usize>,
-    /// Whether it has ever begun a transaction or watched a key; CLIENT LIST tells.
+    /// Whether it has ever begun a transaction or watched a key; CLIENT LIST shows it.
     pub knows_transactions: bool,
     /// Keys watched since the last EXEC, DISCARD or UNWATCH.
     pub watch: Watch,
@@ -62,7 +70,8 @@ pub struct Session {
     pub attempt: Attempt,
     /// The position in the log after its last write; 0 while it has none.
     pub last_write: Lsn,
-    /// Up to where the log has to be durable for what it has been shown so far; 0 while replies do not wait for the log.
+    /// Up to where the log has to be durable for what it has been shown so far; 0 while replies do not wait for the
+    /// log.
     pub seen: Lsn,
 }
 
@@ -88,7 +97,7 @@ pub struct Queued {
 /// The keys a connection watches, and whether one of them was changed.
 #[derive(Default)]
 pub struct Watch {
-    /// Set by whoever changes a watched key, under the key's shard lock.
+    /// Set by a command that changes a watched key, under the key's shard lock.
     pub changed: Option<Arc<AtomicBool>>,
     /// What is watched: database at the time of WATCH, key, and whether it was expired then.
     pub keys: Vec<WatchedKey>,
@@ -145,25 +154,25 @@ pub struct Caching {
     pub mode: CachingMode,
     /// CLIENT CACHING has been called for the next command, or transaction.
     pub is_called: bool,
-    /// The client is not told of its own changes.
+    /// The client receives no invalidations of its own changes.
     pub is_noloop: bool,
-    /// The client that is told in place of this one; 0 for none.
+    /// The client that receives the invalidations in place of this one; 0 for none.
     pub redirect: u64,
     /// That client is gone.
     pub is_broken: bool,
-    /// In BCAST mode: the prefixes of the keys it is told of.
+    /// In BCAST mode: the prefixes of the keys whose invalidations it receives.
     pub prefixes: BTreeSet<Box<[u8]>>,
 }
 
-/// Which keys a client is told of.
+/// The keys whose invalidations a client receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CachingMode {
     /// All it has read.
     #[default]
     All,
-    /// Those it has read right behind CLIENT CACHING YES.
+    /// Those it has read immediately after CLIENT CACHING YES.
     OptIn,
-    /// Those it has read, but not right behind CLIENT CACHING NO.
+    /// Those it has read, but not immediately after CLIENT CACHING NO.
     OptOut,
     /// All that begin with its prefixes, read or not.
     Broadcast,
@@ -226,10 +235,10 @@ impl Session {
         self.preparation.as_ref().is_some_and(|preparation| preparation.goes_on())
     }
 
-    /// Whether a request can run at once: logged in, outside MULTI, without subscriptions.
+    /// Whether a request can run at once: logged in as a user with every right, outside MULTI, without subscriptions.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.authenticated && self.transaction.is_none() && self.held_until.is_none() && self.subscriptions.is_none()
+        self.is_unrestricted && self.transaction.is_none() && self.held_until.is_none() && self.subscriptions.is_none()
     }
 
     /// A fresh connection that is in no registry: for replay and tests.
@@ -238,13 +247,22 @@ impl Session {
         Self::of(Arc::new(ClientInfo::new(id, nowhere.clone(), nowhere, connected_at)), authenticated)
     }
 
-    /// A fresh connection, registered as this.
+    /// A fresh connection, registered as this, of a user with every right.
     pub fn of(info: Arc<ClientInfo>, authenticated: bool) -> Self {
+        Self::with_user(info, authenticated, User::unrestricted())
+    }
+
+    /// A fresh connection, registered as this.
+    pub fn with_user(info: Arc<ClientInfo>, authenticated: bool, user: Arc<User>) -> Self {
+        let is_unrestricted = authenticated && user.rules().is_unrestricted();
         Self {
             id: info.id,
             info,
             db: DbIndex(0),
             authenticated,
+            user,
+            is_unrestricted,
+            users_seen: 0,
             transaction: None,
             running: None,
             knows_transactions: false,
@@ -268,7 +286,42 @@ impl Session {
         }
     }
 
-    /// Keeps replies and requests back for so long, after any earlier such time.
+    /// The connection is this user from now on.
+    pub fn log_in(&mut self, user: Arc<User>) {
+        self.authenticated = true;
+        self.info.set_user(user.clone());
+        self.user = user;
+        self.update_rights();
+    }
+
+    /// The connection is as one that has just been made: this user, but only if that user needs no password.
+    pub fn log_out(&mut self, default: &Arc<User>) {
+        self.log_in(default.clone());
+        self.authenticated = default.rules().is_open();
+        self.update_rights();
+    }
+
+    /// Whether a request needs no check of what its user may do.
+    #[inline]
+    pub fn is_unrestricted(&self) -> bool {
+        self.is_unrestricted
+    }
+
+    /// Computes anew whether requests need a check.
+    pub fn update_rights(&mut self) {
+        self.is_unrestricted = self.authenticated && self.user.rules().is_unrestricted();
+    }
+
+    /// Takes over changes of users up to this generation. True if the connection has to close for them.
+    #[must_use]
+    pub fn follow_users(&mut self, generation: u64) -> bool {
+        let is_expelled = self.user.expels(self.users_seen, self.subscriptions.as_deref());
+        self.users_seen = generation;
+        self.update_rights();
+        is_expelled
+    }
+
+    /// Keeps replies and requests back for `delay_ms`, after any earlier such time.
     pub fn hold(&mut self, now: UnixMs, delay_ms: i64) {
         if delay_ms > 0 {
             let from = self.held_until.map_or(now, |earlier| earlier.max(now));

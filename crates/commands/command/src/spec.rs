@@ -1,8 +1,8 @@
 //! The command table's rows: everything about a command except what it does.
 //!
-//! A command is one `static` in its family's file: its name, arity, flags, where its keys stand, its documentation, and the
-//! function that runs it. `COMMAND`, `COMMAND DOCS`, key extraction, locking, access control and the reference pages all
-//! come from the row; nothing about a command is written down twice.
+//! A command is one `static` in its family's file: its name, arity, flags, where its keys stand, its documentation, and
+//! the function that runs it. `COMMAND`, `COMMAND DOCS`, key extraction, locking, access control and the reference
+//! pages all come from the row; nothing about a command is written down twice.
 
 use crate::{Args, Ctx, Stop};
 use base::UnixMs;
@@ -36,7 +36,7 @@ pub enum Run {
     Call(Handler),
     /// Answers from the entry under its first key, and changes nothing but that this was used.
     Read(Answer),
-    /// Has subcommands; by itself it is only the first word.
+    /// Has subcommands; alone it is only the first word.
     Container(&'static [&'static CommandSpec]),
 }
 
@@ -66,8 +66,8 @@ pub enum Locks {
     Keys,
     /// All: it touches whole keyspaces.
     All,
-    /// Each shard's, one after the other, while it is looked at: it reads whole keyspaces and promises no one moment for all
-    /// of them. Inside a transaction all of them.
+    /// Each shard's, one after the other, while it is looked at: it reads whole keyspaces and promises no one moment
+    /// for all of them. Inside a transaction all of them.
     Each,
     /// The one that the scan cursor in this argument names.
     Cursor(usize),
@@ -117,8 +117,14 @@ bitflags::bitflags! {
         const NO_MANDATORY_KEYS = 1 << 17;
         /// Not while loading asynchronously.
         const NO_ASYNC_LOADING = 1 << 18;
-        /// Changes nothing that clients see, but something that replicas are given. COMMAND INFO does not tell it.
+        /// Changes nothing that clients see, but something that replicas receive. COMMAND INFO does not show it.
         const MAY_REPLICATE = 1 << 19;
+        /// Needs no right, but a login. COMMAND INFO does not show it.
+        const NO_RIGHT = 1 << 20;
+        /// A part of a request whose last part answers a denial. COMMAND INFO does not show it.
+        const PART = 1 << 21;
+        /// In the audit log, although no [`Self::ADMIN`] command. COMMAND INFO does not show it.
+        const AUDITED = 1 << 22;
     }
 }
 
@@ -211,13 +217,13 @@ pub struct KeySpec {
     pub flags: KeyFlags,
     /// Where to begin.
     pub begin: Begin,
-    /// How to go on from there.
+    /// How to find the others from there.
     pub find: Find,
     /// What COMMAND DOCS adds.
     pub notes: Option<&'static str>,
     /// What happens to the keys of one request, where that depends on its arguments ([`KeyFlags::VARIABLE_FLAGS`]).
     pub varying: Option<fn(&Args<'_>) -> KeyFlags>,
-    /// Whether a request has these keys, where not every one does. Clients are not told.
+    /// Whether a request has these keys, where not every one does. Clients do not see it.
     pub condition: Option<fn(&Args<'_>) -> bool>,
 }
 
@@ -226,30 +232,31 @@ pub struct KeySpec {
 pub enum Begin {
     /// At this argument.
     Index(usize),
-    /// Behind this word.
+    /// After this word.
     Keyword(&'static Keyword),
-    /// Nowhere that clients could be told.
+    /// At a place that no specification for clients can express.
     Unknown,
 }
 
-/// A word behind which keys stand.
+/// A word that precedes keys.
 #[derive(Debug)]
 pub struct Keyword {
     /// The word, in capitals.
     pub word: &'static str,
-    /// The first argument that may be it, counted from the end when negative: what COMMAND INFO tells clients.
+    /// The first argument that may be it, counted from the end when negative: what COMMAND INFO shows to clients.
     pub from: i32,
     /// Whether it may be missing, and with it the keys.
     pub is_optional: bool,
-    /// Where it stands in a request, also where it could be taken for the value of an option; `None` when it is missing.
+    /// Where it stands in a request, also where it could be taken for the value of an option; `None` when it is
+    /// missing.
     pub find: fn(&Args<'_>) -> Option<usize>,
 }
 
 /// How to find keys from the beginning.
 #[derive(Clone, Copy, Debug)]
 pub enum Find {
-    /// Every `step`-th argument up to the `last`: relative to the beginning when not negative, else counted from the end
-    /// (-1 is the last argument); `limit` of 2 or more stops after that fraction of the arguments.
+    /// Every `step`-th argument up to the `last`: relative to the beginning when not negative, else counted from the
+    /// end (-1 is the last argument); `limit` of 2 or more stops after that fraction of the arguments.
     Range {
         /// Last key.
         last: i32,
@@ -267,7 +274,7 @@ pub enum Find {
         /// Distance between keys.
         step: usize,
     },
-    /// By a rule that clients cannot be told, which gives the place of the key, if the request has it.
+    /// By a rule that no specification for clients can express. It gives the place of the key, if the request has it.
     Rule(fn(&Args<'_>) -> Option<usize>),
     /// Not in the request: they follow from what is stored, if this says of a request that it has such keys.
     Derived(fn(&Args<'_>) -> bool),
@@ -327,7 +334,7 @@ impl KeySpec {
         }
     }
 
-    /// One key behind a word.
+    /// One key after a word.
     pub const fn behind(keyword: &'static Keyword, flags: KeyFlags) -> Self {
         Self {
             flags,
@@ -339,7 +346,7 @@ impl KeySpec {
         }
     }
 
-    /// Everything behind a word.
+    /// Everything after a word.
     pub const fn all_behind(keyword: &'static Keyword, flags: KeyFlags) -> Self {
         Self {
             flags: flags.union(KeyFlags::INCOMPLETE),
@@ -348,7 +355,7 @@ impl KeySpec {
         }
     }
 
-    /// The first half of what stands behind a word.
+    /// The first half of what follows a word.
     pub const fn half_behind(keyword: &'static Keyword, flags: KeyFlags) -> Self {
         Self {
             flags,
@@ -608,7 +615,7 @@ impl Argument {
         Self::of(name, ArgumentKind::Block(parts))
     }
 
-    /// Behind this word.
+    /// After this word.
     pub const fn after(self, token: &'static str) -> Self {
         Self { token: Some(token), ..self }
     }

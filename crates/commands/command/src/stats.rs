@@ -1,7 +1,7 @@
-//! What every call of a command leaves behind in figures: counts, time, failures, a histogram of durations.
+//! The figures that every call of a command updates: counts, time, failures, a histogram of durations.
 //!
-//! Each worker has its own table and is its only writer, so counting costs plain loads and stores; readers add the tables
-//! up.
+//! Each worker has its own table and is its only writer, so counting costs plain loads and stores; readers add the
+//! tables up.
 
 use crate::sampler::Sampler;
 use std::collections::BTreeMap;

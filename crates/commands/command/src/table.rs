@@ -1,7 +1,7 @@
 //! From the first word of a request to its row.
 //!
-//! Names of up to sixteen bytes, all common ones, are folded to lower case in one word and looked up in a small table with
-//! one probe in nearly every case; the few longer ones go through a hash map.
+//! Names of up to sixteen bytes, all common ones, are folded to lower case in one word and looked up in a small table
+//! with one probe in nearly every case; the few longer ones go through a hash map.
 
 use crate::{Args, CommandSpec, Flags, KeyFlags, Locks, Run, Stop, absent, error};
 use engine::WriteClass;
@@ -9,6 +9,9 @@ use std::collections::HashMap;
 
 /// Slots of the fast table: four times the commands there will ever be, so that collisions are few.
 const SLOT_COUNT: usize = 2048;
+
+/// The most rows that a table may have, other dialects included: users keep a bit for each.
+pub const COMMANDS_MAX: usize = 1024;
 
 /// All commands of a server, each with an index for its statistics.
 pub struct CommandTable {
@@ -31,8 +34,8 @@ struct Slot {
     row: Option<Row>,
 }
 
-/// A row found, with its statistics' index, and what every request asks of it at hand. Small, since each request in a batch has
-/// its copy.
+/// A row found, with its statistics' index, and what every request asks of it at hand. Small, since each request in a
+/// batch has its copy.
 #[derive(Clone, Copy)]
 pub struct Row {
     /// The row.
@@ -85,7 +88,7 @@ const FREEING: [&str; 24] = [
 const FREEING_OF_MEMCACHED: [&str; 4] = ["delete", "flush_all", "md", "mg"];
 
 impl Row {
-    fn new(spec: &'static CommandSpec, index: u16) -> Self {
+    pub(crate) fn new(spec: &'static CommandSpec, index: u16) -> Self {
         let first_key = match spec.locks {
             Locks::Keys => spec.first_key().and_then(|first| u8::try_from(first).ok()).unwrap_or(0),
             _ => 0,
@@ -134,11 +137,12 @@ impl CommandTable {
             table.insert(spec, index);
         }
         table.resp_count = table.rows.len();
+        assert!(table.rows.len() <= COMMANDS_MAX, "more than {COMMANDS_MAX} commands");
         table
     }
 
-    /// Adds the commands of another dialect. They have statistics, under `dialect|name`, but RESP clients cannot call them.
-    /// Commands of one name share theirs. Gives their rows, in order.
+    /// Adds the commands of another dialect. They have statistics, under `dialect|name`, but RESP clients cannot call
+    /// them. Commands of one name share theirs. Gives their rows, in order.
     ///
     /// # Panics
     /// When there are more than 2^16 rows.
@@ -147,6 +151,7 @@ impl CommandTable {
             let name = format!("{dialect}|{}", spec.name);
             let place = self.rows.iter().position(|(taken, _)| *taken == name).unwrap_or_else(|| {
                 self.rows.push((name, *spec));
+                assert!(self.rows.len() <= COMMANDS_MAX, "more than {COMMANDS_MAX} commands");
                 self.rows.len().wrapping_sub(1)
             });
             Row::new(spec, u16::try_from(place).expect("fewer than 2^16 commands"))
@@ -200,8 +205,8 @@ impl CommandTable {
         self.resolve(args).ok()
     }
 
-    /// The row a request asks for, a subcommand's where there is one, with the number of its arguments checked. A container
-    /// whose arity lets it stand alone (COMMAND) is then its first subcommand.
+    /// The row a request asks for, a subcommand's where there is one, with the number of its arguments checked. A
+    /// container whose arity lets it stand alone (COMMAND) is then its first subcommand.
     ///
     /// # Errors
     /// No such command or subcommand, one that is absent here ([`absent`]), or a wrong number of arguments.
@@ -221,6 +226,17 @@ impl CommandTable {
         match (row.spec.run, args.bytes(1)) {
             (Run::Container(rows), Some(word)) => find_subcommand(row, rows, word),
             _ => Some(row),
+        }
+    }
+
+    /// The row of this full name (`get`, `config|get`), in any case.
+    pub fn find_full(&self, name: &[u8]) -> Option<Row> {
+        let mut words = name.splitn(2, |byte| *byte == b'|');
+        let row = *self.find(words.next()?)?;
+        match (words.next(), row.spec.run) {
+            (None, _) => Some(row),
+            (Some(word), Run::Container(rows)) => find_subcommand(row, rows, word),
+            (Some(_), _) => None,
         }
     }
 
@@ -308,8 +324,8 @@ fn fold(name: &[u8]) -> Option<u128> {
     (name.last() != Some(&0)).then(|| u128::from(lower(low)) | u128::from(lower(high)) << 64)
 }
 
-/// Up to eight bytes as a little-endian word, zeros behind them. Two overlapping loads instead of a loop; of the shorter
-/// names, nearly all have three bytes.
+/// Up to eight bytes as a little-endian word, padded with zeros. Two overlapping loads instead of a loop; of the
+/// shorter names, nearly all have three bytes.
 #[inline]
 fn word(bytes: &[u8]) -> u64 {
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
@@ -358,7 +374,8 @@ mod tests {
         }
     }
 
-    /// Folding in words agrees with folding byte by byte, for names of every length and bytes at all borders of letters.
+    /// Folding in words agrees with folding byte by byte, for names of every length and bytes at all borders of
+    /// letters.
     #[test]
     fn folding_agrees_with_the_plain_way() {
         let mut rng = base::Rng::new(5);

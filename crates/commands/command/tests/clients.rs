@@ -26,6 +26,8 @@ impl Closer for Closed {
     fn end_wait(&self, worker: usize, id: u64) {
         self.0.lock().push((worker, id));
     }
+
+    fn follow_users(&self) {}
 }
 
 fn connection() -> Connection {
@@ -176,7 +178,8 @@ fn a_password_is_asked_for_and_found_out_slowly() {
 fn a_wrong_name_in_hello_logs_nobody_in() {
     let mut own = connection();
     own.host.part::<Login>().set_password(Some(b"secret")).expect("a short password");
-    own.session.authenticated = false;
+    let default = own.host.part::<Login>().users.default_user().clone();
+    own.session.log_out(&default);
     let reply = own.run(&["HELLO", "3", "AUTH", "default", "secret", "SETNAME", "a b"]);
     assert!(reply.starts_with(b"-ERR Client names"));
     assert!(!own.session.authenticated);
@@ -224,7 +227,7 @@ fn pause_and_unpause_set_what_the_executor_asks() {
     assert_eq!(own.host.part::<Pause>().until(now), None);
 }
 
-/// UNBLOCK finds who waits, once, tells how, and wakes the worker.
+/// UNBLOCK ends the wait of a client once, passes the kind of end on, and wakes the worker.
 #[test]
 fn unblock_ends_a_wait_once() {
     let mut own = connection();

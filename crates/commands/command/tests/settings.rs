@@ -40,7 +40,7 @@ fn strings_grow_to_the_limit() {
         ("STRLEN b", ":100"),
         ("BITFIELD b GET u8 800", TOO_FAR),
         ("BITFIELD b SET u8 #100 1", TOO_FAR),
-        // A field may begin before the limit and end behind it, as in Valkey.
+        // A field may begin before the limit and end after it, as in Valkey.
         ("BITFIELD b SET u8 796 255", "*1\r\n:16"),
         ("STRLEN b", ":101"),
         ("SET x abcd", "+OK"),
@@ -52,8 +52,8 @@ fn strings_grow_to_the_limit() {
     }
 }
 
-/// Under the LFU policies access stamps are counters, otherwise times; asking for the other is an error, unless there is
-/// no such key.
+/// Under the LFU policies access stamps are counters, otherwise times; asking for the other is an error, unless there
+/// is no such key.
 #[test]
 fn stamps_are_counters_or_times() {
     let mut connection = connection();

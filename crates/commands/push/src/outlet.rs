@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// A message and the connections of one worker that it goes to.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// Who gets it.
+    /// Its receivers.
     pub to: To,
     /// What they get.
     pub content: Content,
@@ -62,7 +62,7 @@ pub struct Outlets {
     outlets: Box<[Outlet]>,
     /// How many of them hold too much.
     congested: AtomicUsize,
-    /// Tells a worker that something is there.
+    /// Wakes a worker that has something to deliver.
     wake: Box<dyn Fn(usize) + Send + Sync>,
 }
 
@@ -168,7 +168,7 @@ impl Outlets {
         self.outlets.get(worker).map_or(0, |outlet| outlet.queue.lock().count)
     }
 
-    /// Tells workers that something is there, except for the one that does this: it looks for itself.
+    /// Wakes workers that have something to deliver, except the calling one, which checks anyway.
     pub(crate) fn wake(&self, workers: &[usize], own: usize) {
         workers.iter().filter(|worker| **worker != own).for_each(|worker| (self.wake)(*worker));
     }

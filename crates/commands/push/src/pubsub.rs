@@ -1,4 +1,4 @@
-//! Who subscribes to what, and publishing to them.
+//! Subscriptions of clients, and publishing to them.
 
 use crate::outlet::{Content, Outlets, To};
 use crate::receivers::{Audience, Receiver};
@@ -37,7 +37,7 @@ pub struct PubSub {
     pattern_count: AtomicUsize,
 }
 
-/// Who publishes, for whom it matters.
+/// The publisher, and when its message may be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct From {
     /// The worker that does it.
@@ -203,7 +203,7 @@ impl<'p> Publication<'p> {
         self.count += audience.len();
     }
 
-    /// Tells the workers, without any lock. Gives how many receivers there are.
+    /// Wakes the workers, without any lock. Returns the number of receivers.
     fn wake(self) -> usize {
         self.outlets.wake(&self.woken, self.from.worker);
         self.count

@@ -1,4 +1,4 @@
-//! Who gets a message: connections, listed by the worker that serves them.
+//! The receivers of a message: connections, listed by the worker that serves them.
 
 use std::sync::Arc;
 

@@ -55,7 +55,7 @@ pub struct Change<'k> {
 /// Keys forgotten in one go when there are more than the limit.
 const FORGOTTEN_AT_ONCE_MAX: usize = 10_000;
 
-/// The caller is none of the workers: all that have something to deliver are woken.
+/// The caller is not a worker: all workers that have something to deliver are woken.
 const ALL_WORKERS: usize = usize::MAX;
 
 /// All tracking of a server. Locks are taken in the order of the fields: clients, prefixes, slices of keys.
@@ -148,21 +148,21 @@ impl Tracking {
         let _ = self.forget_one_beyond_limit(worker) && self.forget_one_beyond_limit(worker);
     }
 
-    /// Tells the client that has made a change, if it has read the key.
+    /// Sends an invalidation to the client that has made a change, if it has read the key.
     pub fn tell_maker(&self, change: Change<'_>, worker: usize) {
         if self.keys.forget_client(change.key, change.by) {
             self.tell(&[change.by], change.key, change.by, worker);
         }
     }
 
-    /// Tells all other clients that have read a key of its change.
+    /// Sends an invalidation to all other clients that have read a changed key.
     pub fn tell_readers(&self, change: Change<'_>, worker: usize) {
         if let Some(clients) = self.keys.take(change.key) {
             self.tell(&clients, change.key, change.by, worker);
         }
     }
 
-    /// Tells the clients in BCAST mode of what one command has changed.
+    /// Sends the changes of one command to the clients in BCAST mode.
     pub fn broadcast(&self, changes: &[Change<'_>], worker: usize) {
         let (clients, prefixes, mut woken) = (self.clients.read(), self.prefixes.read(), Vec::new());
         for (prefix, members) in &*prefixes {
@@ -186,7 +186,7 @@ impl Tracking {
         self.outlets.wake(&woken, worker);
     }
 
-    /// Tells all clients that many keys have gone, and forgets all keys.
+    /// Tells all clients to drop all keys, and forgets all keys.
     pub fn flushed(&self, worker: usize) {
         self.keys.clear();
         let invalidation = Arc::new(Invalidation { keys: None });
@@ -197,7 +197,7 @@ impl Tracking {
         self.outlets.wake(&woken, worker);
     }
 
-    /// Tells a client that whom it is redirected to is gone.
+    /// Tells a client that the target of its redirection is gone.
     pub fn redirection_is_broken(&self, client: Receiver, worker: usize) {
         let mut woken = Vec::new();
         self.outlets.push(client.worker, To::One(client), Content::RedirectionBroken, &mut woken);

@@ -1,7 +1,8 @@
 //! What COMMAND INFO says about a row: an array of ten.
 
+use command::acl;
 use command::spec::{Begin, Find};
-use command::{Categories, CommandSpec, Flags, KeyFlags, KeySpec, Run};
+use command::{CommandSpec, Flags, KeyFlags, KeySpec, Run};
 use proto::ReplyBuffer;
 
 /// Writes the ten elements; `name` in full.
@@ -11,11 +12,14 @@ pub(super) fn reply(reply: &mut ReplyBuffer, name: &str, spec: &CommandSpec) {
     reply.integer(i64::from(spec.arity));
     reply_words(
         reply,
-        spec.flags.difference(Flags::MAY_REPLICATE).iter_names().map(|(name, _)| name.to_ascii_lowercase()),
+        spec.flags
+            .difference(Flags::MAY_REPLICATE | Flags::AUDITED)
+            .iter_names()
+            .map(|(name, _)| name.to_ascii_lowercase()),
     );
     let (first, last, step) = legacy_range(spec.keys);
     [first, last, step].into_iter().for_each(|number| reply.integer(number));
-    reply_words(reply, categories(spec).into_iter().map(|name| format!("@{name}")));
+    reply_words(reply, acl::categories(spec).map(|category| format!("@{}", category.name())));
     reply.set(spec.docs.tips.len());
     spec.docs.tips.iter().for_each(|tip| reply.bulk(tip.as_bytes()));
     reply.set(spec.keys.len());
@@ -34,64 +38,6 @@ fn reply_words(reply: &mut ReplyBuffer, words: impl Iterator<Item = String>) {
     let words: Vec<String> = words.collect();
     reply.set(words.len());
     words.iter().for_each(|word| reply.simple(word));
-}
-
-/// The access control categories, in the order Redis lists them. There are no scripts, so the last one is empty.
-pub(crate) const CATEGORIES: [&str; 21] = [
-    "keyspace",
-    "read",
-    "write",
-    "set",
-    "sortedset",
-    "list",
-    "hash",
-    "string",
-    "bitmap",
-    "hyperloglog",
-    "geo",
-    "stream",
-    "pubsub",
-    "admin",
-    "fast",
-    "slow",
-    "blocking",
-    "dangerous",
-    "connection",
-    "transaction",
-    "scripting",
-];
-
-/// The access control categories of a row, in the order of [`CATEGORIES`].
-pub(crate) fn categories(spec: &CommandSpec) -> Vec<&'static str> {
-    let (flags, own) = (spec.flags, spec.categories);
-    let of_flag = |flag: Flags| flags.contains(flag);
-    [
-        ("keyspace", own.contains(Categories::KEYSPACE)),
-        ("read", of_flag(Flags::READONLY) && !own.contains(Categories::SCRIPTING)),
-        ("write", of_flag(Flags::WRITE)),
-        ("set", own.contains(Categories::SET)),
-        ("sortedset", own.contains(Categories::SORTED_SET)),
-        ("list", own.contains(Categories::LIST)),
-        ("hash", own.contains(Categories::HASH)),
-        ("string", own.contains(Categories::STRING)),
-        ("bitmap", own.contains(Categories::BITMAP)),
-        ("hyperloglog", own.contains(Categories::HYPERLOGLOG)),
-        ("geo", own.contains(Categories::GEO)),
-        ("stream", own.contains(Categories::STREAM)),
-        ("pubsub", of_flag(Flags::PUBSUB)),
-        ("admin", of_flag(Flags::ADMIN)),
-        ("fast", of_flag(Flags::FAST)),
-        ("slow", !of_flag(Flags::FAST)),
-        ("blocking", of_flag(Flags::BLOCKING)),
-        ("dangerous", own.contains(Categories::DANGEROUS) || of_flag(Flags::ADMIN)),
-        ("connection", own.contains(Categories::CONNECTION)),
-        ("transaction", own.contains(Categories::TRANSACTION)),
-        ("scripting", own.contains(Categories::SCRIPTING)),
-    ]
-    .into_iter()
-    .filter(|(_, has)| *has)
-    .map(|(name, _)| name)
-    .collect()
 }
 
 /// Writes the flags of a key: those about access as a whole in capitals, as Redis does.

@@ -1,5 +1,5 @@
-//! What each section of INFO says. Names of fields are those of Redis and Valkey, which tools look for; fields that stand
-//! for something this server has not (replicas, scripts, forks) are there when a tool reads them, and zero.
+//! What each section of INFO says. Names of fields are those of Redis and Valkey, which tools look for; fields that
+//! stand for something this server has not (replicas, scripts, forks) are there when a tool reads them, and zero.
 
 use super::{human, line};
 use crate::about::{self, About};
@@ -8,13 +8,18 @@ use crate::{Configuration, Figures};
 use base::DbIndex;
 use cmdlog::LogMode;
 use command::Ctx;
+use command::acl::Reason;
 use command::clients::{ClientFlags, Clients};
+use command::login::Login;
 use command::pause::Pause;
-use durability::{Durability, FlushStatus};
+use durability::{Durability, FlushStatus, LoadingStatus};
 use push::{Kind, PubSub, Tracking};
+use replication::{Copied, LinkState, Role};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use store::Store;
+use store::gate::LoadProgress;
 
 /// How often a second figures are sampled: what is left of a periodic tick.
 const SAMPLES_PER_SECOND: u32 = 10;
@@ -44,7 +49,8 @@ pub(super) fn server(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "process_id", std::process::id());
     line(text, "process_supervised", "no");
     line(text, "run_id", &about.run_id);
-    line(text, "tcp_port", settings.port);
+    // As in Valkey, the port of TLS stands in for the other.
+    line(text, "tcp_port", if settings.port == 0 { settings.tls_port } else { settings.port });
     line(text, "server_time_usec", ctx.now() * 1000);
     line(text, "uptime_in_seconds", uptime);
     line(text, "uptime_in_days", uptime / 86_400);
@@ -55,6 +61,15 @@ pub(super) fn server(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "io_threads_active", 0);
     line(text, "workers", ctx.host.part::<Arc<Figures>>().workers().len());
     line(text, "shards", ctx.host.part::<Arc<Store>>().shard_ids().len());
+    listeners(&settings).iter().enumerate().for_each(|(number, shown)| line(text, &format!("listener{number}"), shown));
+}
+
+/// Where RESP clients connect, as Valkey shows it.
+fn listeners(settings: &config::Settings) -> Vec<String> {
+    let bind: String = settings.bind.iter().map(|address| format!(",bind={address}")).collect();
+    let tcp = |name: &str, port: u16| (port != 0).then(|| format!("name={name}{bind},port={port}"));
+    let unix = settings.unixsocket.as_ref().map(|path| format!("name=unix,bind={}", path.display()));
+    [tcp("tcp", settings.port), unix, tcp("tls", settings.tls_port)].into_iter().flatten().collect()
 }
 
 pub(super) fn compression(ctx: &mut Ctx<'_>, text: &mut String) {
@@ -125,6 +140,7 @@ pub(super) fn clients(ctx: &mut Ctx<'_>, text: &mut String) {
 }
 
 pub(super) fn memory(ctx: &mut Ctx<'_>, text: &mut String) {
+    let scripts = script::figures::figures(ctx);
     let use_now = MemoryNow::of(ctx);
     let settings = ctx.host.part::<Configuration>().current();
     let resident = use_now.resident.unwrap_or(use_now.used);
@@ -147,22 +163,18 @@ pub(super) fn memory(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "allocator_resident", resident);
     line(text, "allocator_muzzy", 0);
     amount(text, "total_system_memory", about::system_memory_bytes().unwrap_or(0));
-    line(text, "used_memory_lua", 0);
-    line(text, "used_memory_vm_eval", 0);
-    line(text, "used_memory_lua_human", "0B");
-    zeros(
-        text,
-        &[
-            "used_memory_scripts_eval",
-            "number_of_cached_scripts",
-            "number_of_functions",
-            "number_of_libraries",
-            "used_memory_vm_functions",
-            "used_memory_vm_total",
-            "used_memory_functions",
-        ],
-    );
-    amount(text, "used_memory_scripts", 0);
+    // Scripts and functions share the Lua states of the workers.
+    line(text, "used_memory_lua", scripts.states_bytes);
+    line(text, "used_memory_vm_eval", scripts.states_bytes);
+    line(text, "used_memory_lua_human", human(scripts.states_bytes as u64));
+    line(text, "used_memory_scripts_eval", scripts.scripts_bytes);
+    line(text, "number_of_cached_scripts", scripts.scripts);
+    line(text, "number_of_functions", scripts.functions);
+    line(text, "number_of_libraries", scripts.libraries);
+    line(text, "used_memory_vm_functions", 0);
+    amount(text, "used_memory_vm_total", scripts.states_bytes as u64);
+    line(text, "used_memory_functions", scripts.libraries_bytes);
+    amount(text, "used_memory_scripts", scripts.scripts_bytes.saturating_add(scripts.libraries_bytes) as u64);
     amount(text, "maxmemory", settings.maxmemory_bytes);
     line(text, "maxmemory_policy", settings.maxmemory_policy.word());
     line(text, "allocator_frag_ratio", "1.00");
@@ -222,12 +234,46 @@ pub(super) fn disk(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "disk_row_read_usec_per_read", rows.read_us / rows.reads.max(1));
 }
 
+/// Values that memory has no room for.
+pub(super) fn tier(ctx: &mut Ctx<'_>, text: &mut String) {
+    let tier = ctx.host.find::<Arc<Durability>>().and_then(|durability| durability.tier());
+    let Some(figures) = tier.map(|tier| tier.figures()) else { return line(text, "tier_enabled", 0) };
+    let counts = &ctx.host.part::<Arc<Store>>().tier_counts;
+    line(text, "tier_enabled", 1);
+    line(text, "tier_medium", "file");
+    line(text, "tier_full", u8::from(figures.is_full));
+    line(text, "tier_segments", figures.segments);
+    line(text, "tier_missing_segments", figures.missing_segments);
+    line(text, "tier_bytes", figures.bytes);
+    line(text, "tier_live_bytes", figures.live_bytes);
+    line(text, "tier_dead_bytes", figures.dead_bytes);
+    line(text, "tier_pinned_bytes", figures.pinned_bytes);
+    line(text, "tier_waiting_bytes", figures.waiting_bytes);
+    line(text, "tier_demoted_values", counts.demoted.load(Ordering::Relaxed));
+    line(text, "tier_promoted_values", counts.promoted.load(Ordering::Relaxed));
+    line(text, "tier_appended_values", figures.appended_values);
+    line(text, "tier_appended_bytes", figures.appended_bytes);
+    line(text, "tier_cleaned_segments", figures.cleaned_segments);
+    line(text, "tier_cleaning_bytes", figures.cleaning_bytes);
+    line(text, "tier_read_values", figures.read_values);
+    line(text, "tier_failed_reads", figures.failed_reads);
+}
+
 pub(super) fn persistence(ctx: &mut Ctx<'_>, text: &mut String) {
     let Some(durability) = ctx.host.find::<Arc<Durability>>() else {
         let changes = ctx.host.part::<Arc<Figures>>().sum(|worker| worker.changes.get());
         return memory_only(text, changes, ctx.host.part::<About>().started_at);
     };
-    let (status, loading) = (durability.status(), durability.loading());
+    // A replica that loads a copy shows it as a start shows a checkpoint.
+    let of_copy = |at: LoadProgress| LoadingStatus {
+        since_ms: at.since,
+        done_bytes: at.loaded_bytes,
+        total_bytes: at.total_bytes,
+        keys: 0,
+    };
+    let gate = ctx.host.find::<Arc<Store>>().map(|store| &store.gate);
+    let loading = durability.loading().or_else(|| gate.and_then(|gate| gate.progress()).map(of_copy));
+    let status = durability.status();
     let settings = ctx.host.part::<Configuration>().current();
     let running = |is_save: bool| status.running.as_ref().filter(|running| running.cause.is_save() == is_save);
     let (saving, rewriting) = (running(true), running(false));
@@ -368,6 +414,7 @@ fn memory_only(text: &mut String, changes: u64, started_at: base::UnixMs) {
 }
 
 pub(super) fn stats(ctx: &mut Ctx<'_>, text: &mut String) {
+    let evicted_scripts = script::figures::figures(ctx).evicted;
     let (figures, clients) = (ctx.host.part::<Arc<Figures>>(), ctx.host.part::<Clients>());
     let rates = figures.rates();
     let kilobytes = |bytes: u64| format!("{:.2}", bytes as f64 / 1024.0);
@@ -389,12 +436,13 @@ pub(super) fn stats(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "rejected_connections", clients.rejected());
     zeros(text, &["sync_full", "sync_partial_ok", "sync_partial_err"]);
     line(text, "expired_keys", figures.sum(|worker| worker.expired_keys.get()));
-    // Expiration is an index: no entry that is due stays behind, and no cycle has to be cut short.
+    // Expiration is an index: no due entry is left over, and no cycle has to be cut short.
     line(text, "expired_stale_perc", "0.00");
     line(text, "expired_time_cap_reached_count", 0);
     line(text, "evicted_keys", figures.sum(|worker| worker.evicted_keys.get()));
     line(text, "evicted_clients", clients.evicted());
-    zeros(text, &["evicted_scripts", "total_eviction_exceeded_time", "current_eviction_exceeded_time"]);
+    line(text, "evicted_scripts", evicted_scripts);
+    zeros(text, &["total_eviction_exceeded_time", "current_eviction_exceeded_time"]);
     line(text, "keyspace_hits", figures.sum_stats(|stats| stats.keyspace_hits.get()));
     line(text, "keyspace_misses", figures.sum_stats(|stats| stats.keyspace_misses.get()));
     let pubsub = ctx.host.part::<Arc<PubSub>>();
@@ -428,21 +476,74 @@ pub(super) fn stats(ctx: &mut Ctx<'_>, text: &mut String) {
     zeros(text, &["io_threaded_reads_processed", "io_threaded_writes_processed"]);
     line(text, "client_query_buffer_limit_disconnections", clients.query_limited());
     line(text, "client_output_buffer_limit_disconnections", clients.output_limited());
+    let denials = &ctx.host.part::<Login>().log;
+    line(text, "acl_access_denied_auth", denials.count(Reason::Login));
+    line(text, "acl_access_denied_cmd", denials.count(Reason::Command));
+    line(text, "acl_access_denied_key", denials.count(Reason::Key));
+    line(text, "acl_access_denied_channel", denials.count(Reason::Channel));
+    line(text, "acl_access_denied_tls_cert", denials.count(Reason::Certificate));
+    line(text, "acl_access_denied_db", denials.count(Reason::Database));
 }
 
 pub(super) fn replication(ctx: &mut Ctx<'_>, text: &mut String) {
-    line(text, "role", "master");
+    let role = ctx.host.find::<Arc<Role>>();
+    let offset = role.map_or(0, |role| role.offset());
+    match role.and_then(|role| Some((role, role.figures()?))) {
+        Some((role, figures)) => replica(ctx, role, &figures, text),
+        None => line(text, "role", "master"),
+    }
     line(text, "connected_slaves", 0);
     line(text, "replicas_waiting_psync", 0);
     line(text, "master_failover_state", "no-failover");
-    line(text, "master_replid", &ctx.host.part::<About>().history_id);
-    line(text, "master_replid2", "0".repeat(40));
-    line(text, "master_repl_offset", 0);
-    line(text, "second_repl_offset", -1);
+    line(text, "master_replid", crate::replication::history_id(ctx.host));
+    let before = role.and_then(|role| role.histories().before);
+    let (id, second) = before.map_or_else(|| ("0".repeat(40), -1), |(id, offset)| (id, offset as i64));
+    line(text, "master_replid2", id);
+    line(text, "master_repl_offset", offset);
+    line(text, "second_repl_offset", second);
     zeros(
         text,
         &["repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen"],
     );
+}
+
+/// How far a copy is, in Valkey's figures: -1 bytes in all before the first one, and 0 where the primary sends the copy
+/// while it makes it.
+fn copy_progress(copied: Option<Copied>, text: &mut String) {
+    let read = copied.map_or(0, |copied| copied.bytes);
+    let total = copied.map_or(-1, |copied| copied.total.unwrap_or(0) as i64);
+    let share = copied.and_then(|copied| copied.total).map_or(0.0, |total| percent(read, total));
+    line(text, "master_sync_total_bytes", total);
+    line(text, "master_sync_read_bytes", read);
+    line(text, "master_sync_left_bytes", total - read as i64);
+    line(text, "master_sync_perc", format_args!("{share:.2}"));
+}
+
+/// The lines of a replica, in Valkey's order.
+fn replica(ctx: &Ctx<'_>, role: &Role, figures: &replication::role::Figures, text: &mut String) {
+    let settings = ctx.host.part::<Configuration>().current();
+    let is_copying = figures.link == LinkState::Sync;
+    let seconds = |time: Option<Duration>| time.map_or(-1, |time| time.as_secs() as i64);
+    line(text, "role", "slave");
+    line(text, "master_host", &figures.primary.host);
+    line(text, "master_port", figures.primary.port);
+    line(text, "master_link_status", if figures.link == LinkState::Connected { "up" } else { "down" });
+    line(text, "master_last_io_seconds_ago", seconds(figures.silent));
+    line(text, "master_sync_in_progress", u8::from(is_copying));
+    line(text, "slave_read_repl_offset", role.received());
+    line(text, "slave_repl_offset", role.offset());
+    zeros(text, &["replicas_repl_buffer_size", "replicas_repl_buffer_peak"]);
+    if is_copying {
+        copy_progress(figures.copied, text);
+        line(text, "master_sync_last_io_seconds_ago", seconds(figures.silent));
+    }
+    if let Some(down) = figures.down {
+        line(text, "master_link_down_since_seconds", down.as_secs());
+    }
+    // A promoted server could not serve the other replicas, so Sentinel is not to choose this one.
+    line(text, "slave_priority", 0);
+    line(text, "slave_read_only", u8::from(settings.replica_read_only));
+    line(text, "replica_announced", u8::from(settings.replica_announced));
 }
 
 pub(super) fn cpu(_ctx: &mut Ctx<'_>, text: &mut String) {

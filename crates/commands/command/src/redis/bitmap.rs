@@ -134,7 +134,7 @@ fn bitcount(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The stretch in the arguments from `from` on: start, end and unit, each of which may be left out with all behind it.
+/// The stretch in the arguments from `from` on: start, end and unit, each of which may be left out with all after it.
 fn stretch(ctx: &Ctx<'_>, from: usize) -> Result<Stretch, Stop> {
     let (end, unit) = (from.saturating_add(1), from.saturating_add(2));
     let given = ctx.args.len().saturating_sub(from);

@@ -60,8 +60,8 @@ fn on_or_off(ctx: &Ctx<'_>) -> Result<bool, Stop> {
     }
 }
 
-/// Names appear in lines of fields with spaces between them, so they have none, nor anything that is not printable ASCII.
-/// As in Valkey a name is looked at, and shown, up to its first zero byte; gives that part and the rest.
+/// Names appear in lines of fields with spaces between them, so they have none, nor anything that is not printable
+/// ASCII. As in Valkey a name is looked at, and shown, up to its first zero byte; gives that part and the rest.
 pub(super) fn check_name<'n>(name: &'n [u8], what: &[u8]) -> Result<(&'n str, &'n [u8]), Stop> {
     let (shown, rest) = name.split_at(error::up_to_zero(name).len());
     match std::str::from_utf8(shown) {
@@ -416,7 +416,7 @@ const HELP_LINES: &[&str] = &[
     "    * CAPA <letters>, FLAGS <letters>: all these letters in the field.",
     "    * DB <number>: the database selected.",
     "    * ID <number> [<number> ...]: one of these connections.",
-    "    * IDLE <seconds>, MAXAGE <seconds>: unused or there for at least so long.",
+    "    * IDLE <seconds>, MAXAGE <seconds>: unused or connected for at least this time.",
     "    * IP <ip>: the client's host.",
     "    * LIB-NAME <name>, LIB-VER <version>, NAME <name>: what it calls itself.",
     "    * SKIPME (YES|NO): leave this connection out.",

@@ -4,6 +4,7 @@
 use super::client_line::flag_letters;
 use crate::clients::{ClientFlags, ClientInfo};
 use crate::error::{self, Stop, shown};
+use crate::login::Login;
 use crate::{Args, Ctx};
 use base::{DbIndex, UnixMs};
 use types::string::parse_integer;
@@ -44,7 +45,7 @@ const FLAG_LETTERS: &[u8] = b"ABEIMNOPRSTUbcdeirtux";
 enum Test {
     Ids(Vec<u64>),
     Type(ClientType),
-    User,
+    User(Vec<u8>),
     Address(Vec<u8>),
     LocalAddress(Vec<u8>),
     Flags(Vec<u8>),
@@ -64,8 +65,8 @@ impl Test {
         match self {
             Self::Ids(ids) => ids.contains(&info.id),
             Self::Type(kind) => *kind == ClientType::of(info),
-            // There is one user.
-            Self::User | Self::NoCapabilities => true,
+            Self::User(name) => *info.user_name() == **name,
+            Self::NoCapabilities => true,
             Self::Address(text) => info.address.to_string().as_bytes() == text,
             Self::LocalAddress(text) => info.local_address.to_string().as_bytes() == text,
             Self::Flags(letters) => {
@@ -128,7 +129,7 @@ impl Filter {
                 b"maxage" if wanted => Test::Age(positive(value, "maxage")?),
                 b"idle" if wanted => Test::Idle(positive(value, "idle")?),
                 b"type" => Test::Type(ClientType::parse(value)?),
-                b"user" if value == b"default" => Test::User,
+                b"user" if ctx.host.part::<Login>().users.find(value).is_some() => Test::User(value.to_vec()),
                 b"user" => return Err(error::repeating("ERR No such user '", value, "'")),
                 b"addr" => Test::Address(value.to_vec()),
                 b"laddr" => Test::LocalAddress(value.to_vec()),

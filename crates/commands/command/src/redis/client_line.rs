@@ -9,7 +9,7 @@ pub(super) struct Line<'a> {
     pub(super) clients: &'a Clients,
     pub(super) info: &'a ClientInfo,
     /// Shown in place of the last command published: the connection that asks is running another.
-    pub(super) command: Option<&'static str>,
+    pub(super) command: Option<&'a str>,
     pub(super) now: UnixMs,
 }
 
@@ -28,11 +28,18 @@ impl fmt::Display for Line<'_> {
         let events = if held.unsent_bytes == 0 { "r" } else { "rw" };
         let command = self.command.or_else(|| clients.command_name(info.last_command())).unwrap_or("NULL");
         write!(f, "tot-mem={} events={events} cmd={command} ", info.held_bytes())?;
-        write!(f, "user=default redir={} ", info.redirect())?;
+        let user = info.user_name();
+        write!(f, "user={} redir={} ", String::from_utf8_lossy(&user), info.redirect())?;
         write!(f, "resp={} lib-name={} ", info.protocol_version(), names.library_name)?;
         write!(f, "lib-ver={} tot-net-in={} ", names.library_version, info.received_bytes.get())?;
         writeln!(f, "tot-net-out={} tot-cmds={}", info.sent_bytes.get(), info.commands_done())
     }
+}
+
+/// The line of a connection that runs this command, without its end.
+pub(crate) fn shown(clients: &Clients, info: &ClientInfo, command: &str, now: UnixMs) -> String {
+    let line = Line { clients, info, command: Some(command), now }.to_string();
+    line.trim_end().to_owned()
 }
 
 /// The letters of `flags`, in Valkey's order; `N` when there are no others.

@@ -1,4 +1,4 @@
-//! CLIENT TRACKING and its relatives: clients that cache what they read are told when it changes.
+//! CLIENT TRACKING and its relatives: clients that cache what they read receive an invalidation when it changes.
 
 use crate::clients::Clients;
 use crate::error::{self, Stop};
@@ -53,7 +53,7 @@ fn tracking(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What stands behind ON or OFF.
+/// The options after ON or OFF.
 #[derive(Default)]
 struct Options<'a> {
     redirect: Option<push::Receiver>,
@@ -91,7 +91,7 @@ impl<'a> Options<'a> {
         Ok(options)
     }
 
-    /// The connection that is to be told in place of this one.
+    /// The connection that receives the invalidations in place of this one.
     fn redirect_to(&self, ctx: &Ctx<'_>, index: usize) -> Result<push::Receiver, Stop> {
         if self.redirect.is_some() {
             return Err(Stop::error("ERR A client can only redirect to a single other client"));
@@ -138,7 +138,7 @@ impl<'a> Options<'a> {
         self.check_prefixes(present)
     }
 
-    /// Prefixes of which one begins with another would have keys told twice.
+    /// If one prefix began with another, keys would be announced twice.
     fn check_prefixes(&self, present: Option<&Caching>) -> Result<(), Stop> {
         let overlap = |a: &[u8], b: &[u8]| a.starts_with(b) || b.starts_with(a);
         let refused = |prefix: &[u8], kind: &[u8], other: &[u8]| {

@@ -1,15 +1,20 @@
 //! AUTH, HELLO, PING, ECHO, QUIT, RESET, SELECT: the connection itself.
 
+use crate::acl::{Origin, Reason, User};
+use crate::audit::Proof;
+use crate::clients::Clients;
 use crate::error::{self, Stop};
-use crate::login::{Attempt, Login, WRONG_PASSWORD};
+use crate::login::{self, Attempt, Login, WRONG_PASSWORD};
 use crate::redis::client::{check_name, name_connection};
+use crate::redis::client_line;
 use crate::redis::client_tracking::stop_tracking;
 use crate::redis::pubsub::{is_confined, leave_all};
 use crate::session::Replies;
 use crate::spec::{Argument, Docs};
-use crate::{Categories, CommandSpec, Ctx, Flags, Locks, Run};
-use base::DbIndex;
+use crate::{Categories, CommandSpec, Ctx, Flags, Host, Locks, Run, Session};
+use base::{DbIndex, UnixMs};
 use proto::Protocol;
+use std::sync::Arc;
 use types::string::parse_integer;
 
 /// The rows of this family.
@@ -46,32 +51,58 @@ static AUTH: CommandSpec = CommandSpec {
 };
 
 fn auth(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let (user, password): (&[u8], usize) = match ctx.args.len() {
-        2 if !ctx.host.part::<Login>().needs_password() => {
+    let args = ctx.args;
+    let (user, password): (&[u8], usize) = match args.len() {
+        2 if ctx.host.part::<Login>().users.default_user().rules().needs_no_password => {
             return Err(Stop::error(
                 "ERR AUTH <password> called without any password configured for the default user. Are you sure your \
                  configuration is correct?",
             ));
         }
         2 => (b"default", 1),
-        3 => (&ctx.args[1], 2),
+        3 => (args.bytes(1).unwrap_or_default(), 2),
         _ => return Err(error::SYNTAX),
     };
-    let password = &ctx.args[password];
-    let attempt = ctx.host.part::<Login>().attempt(user, password, &ctx.session.info.address, ctx.now());
-    admit(ctx, attempt)?;
+    let password = args.bytes(password).unwrap_or_default();
+    let attempt = login::attempt(ctx, user, password)?;
+    admit(ctx, user, attempt)?;
     ctx.reply.ok();
     Ok(())
 }
 
 /// Lets the connection in or not, after the delay that the attempt costs.
-fn admit(ctx: &mut Ctx<'_>, attempt: Attempt) -> Result<(), Stop> {
+fn admit(ctx: &mut Ctx<'_>, name: &[u8], attempt: Attempt) -> Result<(), Stop> {
     ctx.session.hold(ctx.ks.now(), attempt.delay_ms);
-    if !attempt.accepted {
+    let Some(user) = attempt.user else {
+        note_refusal(ctx.session, ctx.host, ctx.spec.name, &ctx.args[0], name, ctx.now());
         return Err(Stop::error(WRONG_PASSWORD));
-    }
-    ctx.session.authenticated = true;
+    };
+    let now = ctx.now();
+    accept(ctx.session, ctx.host, user, Proof::Password, now);
     Ok(())
+}
+
+/// Logs a connection in, and notes it in the audit log.
+pub fn accept(session: &mut Session, host: &Host, user: Arc<User>, proof: Proof<'_>, now: UnixMs) {
+    session.log_in(user);
+    host.part::<Login>().audit.login(session, (session.user.name(), proof), true, now);
+}
+
+/// Notes a wrong password or an unknown user in ACL LOG and in the audit log.
+pub fn note_refusal(session: &Session, host: &Host, command: &str, object: &[u8], user: &[u8], now: UnixMs) {
+    let origin = if session.running.is_some() { Origin::Multi } else { Origin::TopLevel };
+    let client = client_line::shown(host.part::<Clients>(), &session.info, command, now);
+    let login = host.part::<Login>();
+    login.log.note(Reason::Login, origin, object, user, client, now);
+    login.audit.login(session, (user, Proof::Password), false, now);
+}
+
+/// Notes a certificate whose name is not that of a user who may log in.
+pub fn note_certificate(session: &Session, host: &Host, name: &str, now: UnixMs) {
+    let client = client_line::shown(host.part::<Clients>(), &session.info, "", now);
+    let (login, user) = (host.part::<Login>(), name.as_bytes());
+    login.log.note(Reason::Certificate, Origin::TopLevel, b"", user, client, now);
+    login.audit.login(session, (user, Proof::Certificate(name)), false, now);
 }
 
 static HELLO: CommandSpec = CommandSpec {
@@ -132,8 +163,8 @@ fn hello(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         };
     }
     if let Some((user, password)) = login {
-        let attempt = ctx.host.part::<Login>().attempt(user, password, &ctx.session.info.address, ctx.now());
-        admit(ctx, attempt)?;
+        let attempt = login::attempt(ctx, user, password)?;
+        admit(ctx, user, attempt)?;
     }
     if !ctx.session.authenticated {
         return Err(Stop::error(
@@ -286,7 +317,8 @@ static RESET: CommandSpec = CommandSpec {
     run: Run::Call(reset),
 };
 
-/// The client library's name and capabilities stay: they belong to the program at the other end, not to what it was doing.
+/// The client library's name and capabilities stay: they belong to the program at the other end, not to what it was
+/// doing.
 fn reset(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     leave_all(ctx.session, ctx.host);
     stop_tracking(ctx.session, ctx.host);
@@ -298,7 +330,7 @@ fn reset(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     session.no_touch = false;
     session.no_evict = false;
     session.read_only = false;
-    session.authenticated = !ctx.host.part::<Login>().needs_password();
+    session.log_out(ctx.host.part::<Login>().users.default_user());
     name_connection(session, Default::default());
     session.db = DbIndex(0);
     ctx.ks.select(DbIndex(0));

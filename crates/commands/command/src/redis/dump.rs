@@ -144,7 +144,7 @@ static RESTORE: CommandSpec = CommandSpec {
     run: Run::Call(restore),
 };
 
-/// The key is there, and RESTORE was not told to replace it.
+/// The key exists, and RESTORE came without REPLACE.
 const BUSY_KEY: Stop = Stop::error("BUSYKEY Target key name already exists.");
 const WRONG_FOOTER: Stop = Stop::error("ERR DUMP payload version or checksum are wrong");
 const BAD_FORMAT: Stop = Stop::error("ERR Bad data format");
@@ -226,7 +226,7 @@ fn stop(error: &RdbError) -> Stop {
     }
 }
 
-/// What stands behind the payload.
+/// The options after the payload.
 #[derive(Default)]
 struct Options {
     replace: bool,

@@ -57,8 +57,8 @@ impl TimeUnit {
         self.time(ctx, number)
     }
 
-    /// A time in milliseconds since 1970, as this unit shows it at `now`. Only live keys and fields are asked about, so it
-    /// is never past.
+    /// A time in milliseconds since 1970, as this unit shows it at `now`. Only live keys and fields are asked about, so
+    /// it is never past.
     pub(crate) fn show(self, at: UnixMs, now: UnixMs) -> i64 {
         let ms = if self.absolute { at } else { left(at, now) };
         if self.seconds { rounded_seconds(ms) } else { ms }
@@ -234,7 +234,7 @@ fn set_expiration(ctx: &mut Ctx<'_>, unit: TimeUnit) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The condition in these arguments: the words behind the time.
+/// The condition in these arguments: the words after the time.
 pub(super) fn condition<'a>(words: impl Iterator<Item = &'a [u8]>) -> Result<ExpireCondition, Stop> {
     let mut condition = ExpireCondition::default();
     for word in words {

@@ -268,7 +268,7 @@ fn move_key(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The keyspace behind the database number at `index`.
+/// The keyspace of the database number at `index`.
 fn keyspace(ctx: &Ctx<'_>, index: usize) -> Result<KeyspaceId, Stop> {
     let db = ctx.database(index)?;
     ctx.ks.space_of(db).ok_or(error::DB_OUT_OF_RANGE)

@@ -87,7 +87,7 @@ fn geoadd(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The longitude in the argument at `index` and the latitude behind it.
+/// The longitude in the argument at `index` and the latitude after it.
 pub(super) fn point(args: Args<'_>, index: usize) -> Result<Point, Stop> {
     let degrees = |index: usize| parse_score(&args[index]).ok_or(error::NOT_FLOAT);
     let (longitude, latitude) = (degrees(index)?, degrees(index.saturating_add(1))?);
@@ -154,7 +154,7 @@ fn geodist(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A distance, with four digits behind the point.
+/// A distance, with four decimals.
 pub(super) fn reply_distance(reply: &mut ReplyBuffer, distance: f64) {
     // Rounded as a product and not as a text: that is how Valkey does it.
     let number = (distance * 10_000.0).round_ties_even() as i64;

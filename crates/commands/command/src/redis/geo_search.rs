@@ -53,7 +53,7 @@ const COUNT: Argument = Argument::block(
     &[Argument::integer("count").after("COUNT"), Argument::word("any", "ANY").optional()],
 );
 
-/// What is told of each member.
+/// What the reply contains for each member.
 pub(super) const WITHCOORD: Argument = Argument::word("withcoord", "WITHCOORD");
 pub(super) const WITHDIST: Argument = Argument::word("withdist", "WITHDIST");
 pub(super) const WITHHASH: Argument = Argument::word("withhash", "WITHHASH");
@@ -124,12 +124,12 @@ pub(super) enum Form {
         /// Whether it stores.
         stores: bool,
     },
-    /// GEORADIUS: a place, a radius and its unit behind the key.
+    /// GEORADIUS: a place, a radius and its unit after the key.
     Around {
         /// Whether it may store.
         may_store: bool,
     },
-    /// GEORADIUSBYMEMBER: a member, a radius and its unit behind the key.
+    /// GEORADIUSBYMEMBER: a member, a radius and its unit after the key.
     AroundMember {
         /// Whether it may store.
         may_store: bool,
@@ -154,7 +154,7 @@ impl Form {
         matches!(self, Self::Search { .. })
     }
 
-    /// What is told of what it stores.
+    /// The event of a store.
     fn event(self) -> &'static str {
         if self.is_search() { "geosearchstore" } else { "georadiusstore" }
     }
@@ -296,7 +296,7 @@ impl Query {
         Ok(())
     }
 
-    /// Reads how many vertices there are, and these; gives the place behind them.
+    /// Reads how many vertices there are, and these; gives the place after them.
     fn read_polygon(&mut self, args: Args<'_>, at: usize) -> Result<usize, Stop> {
         let number = integer(args, at).ok().and_then(|number| i32::try_from(number).ok());
         let number = number.ok_or(Stop::error("ERR invalid number of vertices"))?;
@@ -377,13 +377,13 @@ pub(super) fn run(ctx: &mut Ctx<'_>, form: Form) -> Result<(), Stop> {
     let score = |found: &Found<'_>| if query.stores_distance { found.distance / query.unit } else { found.score };
     let entries: NewSet = found.iter().map(|found| (score(found), found.member.to_vec())).collect();
     let to = ctx.key(store_at);
-    let is_there = ctx.ks.peek(&to)?.is_some();
+    let is_there = ctx.ks.peek_head(&to)?.is_some();
     let count = types::zset::store(ctx.ks, &to, is_there, &entries, form.event());
     ctx.reply.integer(count as i64);
     Ok(())
 }
 
-/// So many members are looked at, or found and given, before a search is long.
+/// A search is long when it visits, or finds and returns, more members than this.
 const AT_ONCE_MAX: u64 = 8192;
 
 /// Members found, and how far each is from the centre.
@@ -421,7 +421,7 @@ fn run_long(
     })?;
     types::zset::read(ctx.ks, key)?;
     let to = ctx.key(store_at);
-    let is_there = ctx.ks.peek(&to)?.is_some();
+    let is_there = ctx.ks.peek_head(&to)?.is_some();
     if let Some(tree) = made.as_ref().and_then(Made::tree) {
         let count = types::zset::store_made(ctx.ks, &to, is_there, tree, form.event());
         ctx.reply.integer(count as i64);

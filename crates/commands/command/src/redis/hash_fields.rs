@@ -7,13 +7,13 @@ use crate::{Args, Ctx};
 const WRONG_NUMBER: Stop =
     Stop::error("ERR numfields should be greater than 0 and match the provided number of fields");
 
-/// Where the word stands that is followed by the fields, at `from` or behind; what is in between are options.
+/// The place of the word FIELDS, at `from` or after; what is in between are options.
 pub(super) fn find(ctx: &Ctx<'_>, from: usize) -> Result<usize, Stop> {
     let last = ctx.args.len().saturating_sub(1);
     (from..last).find(|index| ctx.is_word(*index, "fields")).ok_or(WRONG_NUMBER)
 }
 
-/// The fields behind the word at `index`, each followed by its value if `width` is 2.
+/// The fields after the word at `index`, each followed by its value if `width` is 2.
 pub(super) fn read<'a>(ctx: &Ctx<'a>, index: usize, width: i64) -> Result<Fields<'a>, Stop> {
     read_or(ctx, index, width, WRONG_NUMBER)
 }

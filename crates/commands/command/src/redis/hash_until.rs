@@ -51,7 +51,7 @@ fn hgetex(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let options = Options::parse(ctx, 2..word, Accepted::BY_HGETEX)?;
     let fields = hash_fields::read(ctx, word, 1)?;
     let key = ctx.key(1);
-    // Another type is told before a time that is none.
+    // The error for another type comes before the one for an invalid time.
     types::hash::peek(ctx.ks, &key)?;
     let deadline = options.deadline(ctx, Deadline::Keep)?;
     check_reply(ctx, &key, &fields)?;

@@ -81,11 +81,11 @@ fn hrandfield(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     fits
 }
 
-/// From so many on, fields of a tree are drawn in pieces.
+/// When at least this many fields of a tree are drawn, they are drawn in pieces.
 const DRAWN_AT_ONCE_MAX: u64 = 512;
 
-/// What fields are drawn from, if it is a hash of which no field is due, and not one that is gone through at once. Leaves no
-/// trace.
+/// What fields are drawn from, if it is a hash of which no field is due, and not one that is gone through at once.
+/// Leaves no trace.
 fn drawn_without_due(ctx: &mut Ctx<'_>, key: &Key<'_>, draw: Draw) -> Result<Option<Drawn>, Stop> {
     let now = ctx.now();
     let Some(entry) = ctx.ks.peek_value(key)?.filter(|entry| entry.kind == Type::Hash) else { return Ok(None) };

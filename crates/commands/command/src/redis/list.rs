@@ -1,5 +1,5 @@
-//! Lists: their ends, their elements, their ranges. What moves elements between lists is in `list_moving`, what waits for them in
-//! `list_blocking`.
+//! Lists: their ends, their elements, their ranges. What moves elements between lists is in `list_moving`, what waits
+//! for them in `list_blocking`.
 
 use super::list_long;
 use crate::error::{self, Stop};
@@ -30,7 +30,7 @@ static LPUSH: CommandSpec = CommandSpec {
         arguments: &[Argument::key("key", 0), Argument::string("element").repeated()],
         history: &[("2.4.0", "Takes several elements.")],
         ..docs(
-            "Adds elements before the first of a list, which it makes if it is not there.",
+            "Adds elements to the beginning of a list, which it creates if it is absent.",
             "1.0.0",
             "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
         )
@@ -53,7 +53,7 @@ static RPUSH: CommandSpec = CommandSpec {
         arguments: &[Argument::key("key", 0), Argument::string("element").repeated()],
         history: &[("2.4.0", "Takes several elements.")],
         ..docs(
-            "Adds elements behind the last of a list, which it makes if it is not there.",
+            "Adds elements to the end of a list, which it creates if it is absent.",
             "1.0.0",
             "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
         )
@@ -76,7 +76,7 @@ static LPUSHX: CommandSpec = CommandSpec {
         arguments: &[Argument::key("key", 0), Argument::string("element").repeated()],
         history: &[("4.0.0", "Takes several elements.")],
         ..docs(
-            "Adds elements before the first of a list that is there.",
+            "Adds elements to the beginning of a list that exists.",
             "2.2.0",
             "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
         )
@@ -99,7 +99,7 @@ static RPUSHX: CommandSpec = CommandSpec {
         arguments: &[Argument::key("key", 0), Argument::string("element").repeated()],
         history: &[("4.0.0", "Takes several elements.")],
         ..docs(
-            "Adds elements behind the last of a list that is there.",
+            "Adds elements to the end of a list that exists.",
             "2.2.0",
             "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
         )
@@ -237,7 +237,7 @@ fn lindex(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
         reply.null();
         return Ok(());
     };
-    // A wrong index is told only when there is a list.
+    // A wrong index is an error only when there is a list.
     let index = parse_integer(&look.args[2]).ok_or(error::NOT_INTEGER)?;
     match list::element(&list, index) {
         Some(element) => reply.bulk(element),
@@ -294,7 +294,7 @@ static LINSERT: CommandSpec = CommandSpec {
             Argument::string("element"),
         ],
         ..docs(
-            "Adds an element before or behind another one.",
+            "Adds an element before or after another one.",
             "2.2.0",
             "O(N) where N is the number of elements to traverse before seeing the value pivot. This means that inserting somewhere on the left end on the list (head) can be considered O(1) and inserting somewhere on the right end (tail) is O(N).",
         )

@@ -1,4 +1,4 @@
-//! Lists: commands that wait for an element. How waiting works is told in [`crate::blocking`].
+//! Lists: commands that wait for an element. [`crate::blocking`] explains how waiting works.
 
 use super::list_moving::{Popping, end, move_element};
 use crate::blocking::KeyWait;

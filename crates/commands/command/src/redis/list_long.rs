@@ -11,10 +11,11 @@ use types::list::{self, End, Removed, Search};
 use value::list::View;
 use value::{Stored, reaper};
 
-/// Elements of a long list that are looked at before it is given to another thread: what is sought mostly is near an end.
+/// Elements of a long list that are looked at before it is given to another thread: what is sought mostly is near an
+/// end.
 const LOOKED_AT: u64 = 1024;
 
-/// From so many on, elements are popped from a tree as it was, and written in pieces.
+/// When at least this many elements are popped, they are popped from a tree as it was, and written in pieces.
 const POPPED_MIN: u64 = 512;
 
 /// The tree under the key, shared, if what is there is a list that is one. Leaves no trace.
@@ -86,8 +87,8 @@ pub(super) fn remove(ctx: &mut Ctx<'_>, key: &Key<'_>, count: i64, element: &[u8
     Ok(Some(removed.store(ctx.ks, key)))
 }
 
-/// Pops many elements of a tree, which are written in pieces behind what `write_header` writes. False, and nothing is done, when they
-/// are to be popped at once.
+/// Pops many elements of a tree, which are written in pieces after what `write_header` writes. False, with nothing
+/// done, when they are to be popped at once.
 pub(super) fn pop(
     ctx: &mut Ctx<'_>,
     key: &Key<'_>,

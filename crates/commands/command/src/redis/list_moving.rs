@@ -73,7 +73,8 @@ fn move_or_null(ctx: &mut Ctx<'_>, from: End, to: End) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Moves an element from the list in the first argument to the one in the second and replies it; false when there is none.
+/// Moves an element from the list in the first argument to the one in the second and replies it; false when there is
+/// none.
 pub(super) fn move_element(ctx: &mut Ctx<'_>, from: End, to: End) -> Result<bool, Stop> {
     let (source, destination) = (ctx.key(1), ctx.key(2));
     let reply = &mut *ctx.reply;

@@ -23,7 +23,7 @@ static KEYS: Keyword = Keyword { word: "KEYS", from: -2, is_optional: true, find
 static MIGRATE: CommandSpec = CommandSpec {
     name: "migrate",
     arity: -6,
-    flags: Flags::WRITE.union(Flags::MOVABLEKEYS),
+    flags: Flags::WRITE.union(Flags::MOVABLEKEYS).union(Flags::AUDITED),
     categories: Categories::KEYSPACE.union(Categories::DANGEROUS),
     keys: &[KeySpec::one(3, FLAGS).only_if(|args| keys_word(args).is_none()), KeySpec::all_behind(&KEYS, FLAGS)],
     locks: Locks::Keys,
@@ -91,7 +91,7 @@ fn migrate(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let Some(arrival) = carrying.0.arrival() else { return Err(UNKNOWN) };
     let answered = keys.iter().zip(&arrival.is_there).filter(|(_, is_there)| **is_there).map(|(sent, _)| sent);
     let there: BTreeMap<&[u8], &SentKey> = arrived.iter().chain(answered).map(|sent| (&sent.key[..], sent)).collect();
-    // What somebody else has removed here stays there, as if that had come later.
+    // A key that another command has removed here stays on the other server, as if the removal had come later.
     let found = found.into_iter().filter_map(|now| Some((*there.get(&now.key[..])?, now)));
     let (same, changed): (Vec<_>, Vec<_>) = found.partition(|(sent, now)| now.is_same(sent));
     let error = error(arrival);

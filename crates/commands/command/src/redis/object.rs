@@ -195,6 +195,6 @@ static REFCOUNT: CommandSpec = CommandSpec {
 };
 
 fn refcount(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    // Whoever else holds a big value (a reply in flight, a checkpoint) is none of the client's concern.
+    // Other holders of a big value (a reply in flight, a checkpoint) do not concern the client.
     reply_entry(ctx, |_| Shown::Number(1))
 }

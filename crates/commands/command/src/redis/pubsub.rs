@@ -1,7 +1,7 @@
 //! SUBSCRIBE, PUBLISH and their relatives for patterns and shard channels.
 //!
-//! What a subscriber is sent, confirmations included, are push messages. In RESP2 these look like replies, so that a RESP2
-//! connection with subscriptions may ask for little else.
+//! What a subscriber is sent, confirmations included, are push messages. In RESP2 these look like replies, so that a
+//! RESP2 connection with subscriptions may ask for little else.
 
 use crate::error::Stop;
 use crate::spec::{Argument, Docs};
@@ -236,7 +236,7 @@ fn publish(ctx: &mut Ctx<'_>, kind: Kind) -> Result<(), Stop> {
     let pubsub = ctx.host.part::<Arc<PubSub>>();
     let (channel, text) = (&ctx.args[1], &ctx.args[2]);
     let is_sharded = kind == Kind::ShardChannel;
-    // A message of a transaction goes when that is done, behind the events of the commands before it.
+    // A message of a transaction is sent when that is done, after the events of the commands before it.
     let is_later = ctx.session.running.is_some() && ctx.ks.publish(channel, text, is_sharded);
     let receivers = match is_later {
         true => pubsub.receivers(kind, channel),

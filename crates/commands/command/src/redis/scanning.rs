@@ -9,7 +9,7 @@ use proto::ReplyBuffer;
 /// Types by their names, as options and replies have them, in any case.
 const TYPE_NAMES: [&str; 7] = ["string", "list", "set", "zset", "hash", "stream", "btree"];
 
-/// The most elements visited by a call, whatever COUNT asks for: it is a hint, and the cursor goes on.
+/// The most elements visited by a call, whatever COUNT asks for: it is a hint, and the cursor continues.
 const COUNT_MAX: u64 = 4096;
 
 /// What is walked over.
@@ -118,7 +118,8 @@ impl Found {
 /// The cursor in the argument at `index`.
 ///
 /// It is read as C's `strtoull` does, which is what clients of Redis may send: blanks and a sign before the digits are
-/// taken, and a minus counts from the top; only the canonical text of a negative number is refused. A zero byte ends it.
+/// taken, and a minus counts from the top; only the canonical text of a negative number is refused. A zero byte ends
+/// it.
 pub(super) fn cursor(ctx: &Ctx<'_>, index: usize) -> Result<u64, Stop> {
     parse_cursor(&ctx.args[index]).ok_or(Stop::error("ERR invalid cursor"))
 }

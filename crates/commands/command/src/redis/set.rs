@@ -311,7 +311,7 @@ fn spop(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// From so many on, members of a tree are chosen in steps.
+/// When at least this many members of a tree are chosen, they are chosen in steps.
 const TREE_COUNT_MIN: u64 = 512;
 
 /// The tree under the key, shared, if what is there is a big set. Leaves no trace.
@@ -326,8 +326,8 @@ fn drawn(ctx: &mut Ctx<'_>, key: &Key<'_>, draw: Draw) -> Result<Option<Drawn>, 
     Ok(entry.and_then(|entry| Drawn::of(&entry, draw)))
 }
 
-/// Pops many members of a tree: they are chosen beforehand, and written in pieces. False, and nothing is done, when they are to
-/// be popped at once.
+/// Pops many members of a tree: they are chosen beforehand, and written in pieces. False, and nothing is done, when
+/// they are to be popped at once.
 fn pop_many(ctx: &mut Ctx<'_>, key: &Key<'_>, count: u64) -> Result<bool, Stop> {
     let Some(tree) = peek_tree(ctx, key)? else { return Ok(false) };
     let len = View::of(Encoding::BIG, Stored::Big(&tree)).len();

@@ -1,7 +1,10 @@
 //! SORT: elements in another order, and values of other keys in their place.
 
+use crate::acl::may_read_all_keys;
 use crate::chore::Operand;
+use crate::clients::Clients;
 use crate::error::{self, Stop};
+use crate::login::Login;
 use crate::spec::{Argument, Docs, Find};
 use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use engine::{Key, SharedBig, Type, Value};
@@ -149,6 +152,15 @@ fn sort_ro(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     reply(ctx, &sorting)
 }
 
+/// Whether the user may read every key, as patterns of BY and GET may.
+fn may_follow_patterns(ctx: &Ctx<'_>) -> bool {
+    let session = &*ctx.session;
+    session.is_unrestricted()
+        || ctx.host.part::<Clients>().row_of(ctx.spec).is_some_and(|row| {
+            may_read_all_keys(&session.user.rules(), &row, &ctx.args, ctx.host.part::<Login>().users.scope(session.db))
+        })
+}
+
 fn parse<'a>(ctx: &Ctx<'a>) -> Result<Sorting<'a>, Stop> {
     let mut sorting = Sorting::default();
     let mut end = 2usize;
@@ -160,6 +172,12 @@ fn parse<'a>(ctx: &Ctx<'a>) -> Result<Sorting<'a>, Stop> {
             b"desc" => sorting.descending = true,
             b"alpha" => sorting.alphabetic = true,
             b"limit" => sorting.limit = Some((ctx.integer(first)?, ctx.integer(second)?)),
+            b"by" if types::sort::has_place(&ctx.args[first]) && !may_follow_patterns(ctx) => {
+                return Err(Stop::error("ERR BY option of SORT denied due to insufficient ACL permissions."));
+            }
+            b"get" if !may_follow_patterns(ctx) => {
+                return Err(Stop::error("ERR GET option of SORT denied due to insufficient ACL permissions."));
+            }
             b"by" => sorting.by = ctx.args.bytes(first),
             b"get" => sorting.gets.extend(ctx.args.bytes(first)),
             _ => {}

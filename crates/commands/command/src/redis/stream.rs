@@ -200,7 +200,7 @@ fn range_count(ctx: &Ctx<'_>) -> Result<Option<usize>, Stop> {
     Ok(count)
 }
 
-/// Writes entries as an array, so many at most.
+/// Writes at most `count` entries as an array.
 pub(super) fn reply_entries<'e>(
     reply: &mut ReplyBuffer,
     entries: impl Iterator<Item = Entry<'e>>,

@@ -119,7 +119,7 @@ fn setid(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What stands behind the id.
+/// The options after the id.
 struct GroupOptions {
     makes_stream: bool,
     entries_read: Option<u64>,
@@ -280,7 +280,7 @@ fn help(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 const HELP_LINES: &[&str] = &[
     "XGROUP <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
     "CREATE <key> <groupname> <id|$> [option]",
-    "    Make a group that reads behind the id, or behind what there is ($). Options:",
+    "    Make a group that reads after the id, or after the last entry ($). Options:",
     "    MKSTREAM makes the stream too; ENTRIESREAD entries_read says how many entries",
     "    were ever added up to the id.",
     "CREATECONSUMER <key> <groupname> <consumer>",
@@ -290,7 +290,7 @@ const HELP_LINES: &[&str] = &[
     "DESTROY <key> <groupname>",
     "    Remove the group.",
     "SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
-    "    Have the group read on behind the id.",
+    "    Have the group continue after the id.",
     "HELP",
     "    Print this help.",
 ];

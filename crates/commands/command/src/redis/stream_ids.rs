@@ -7,7 +7,7 @@ use types::stream::Id;
 
 /// What was to be an id is none.
 pub(super) const INVALID_ID: Stop = Stop::error("ERR Invalid stream ID specified as stream command argument");
-/// An open interval begins behind the last id.
+/// An open interval begins after the last id.
 const INVALID_START: Stop = Stop::error("ERR invalid start ID for the interval");
 /// An open interval ends before the first id.
 const INVALID_END: Stop = Stop::error("ERR invalid end ID for the interval");
@@ -29,7 +29,7 @@ pub(super) fn parse_any_seq(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// What is before the dash, and what behind.
+/// The parts before and after the dash.
 fn halves(text: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     if text.len() > TEXT_BYTES_MAX {
         return None;
@@ -38,8 +38,8 @@ fn halves(text: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     Some((halves.next()?, halves.next()))
 }
 
-/// A number as `strtoull` of C reads it, from which clients of Valkey may have their ways: space and a sign may come first,
-/// and what is negative counts from the other end. A single digit run is the rule.
+/// A number as `strtoull` of C reads it, from which clients of Valkey may have their ways: space and a sign may come
+/// first, and what is negative counts from the other end. A single digit run is the rule.
 fn parse_number(text: &[u8]) -> Option<u64> {
     let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0B;
     let start = text.iter().position(|byte| !is_space(byte))?;
@@ -79,7 +79,7 @@ pub(super) fn id_or_end(ctx: &Ctx<'_>, index: usize, missing_seq: u64) -> Result
     }
 }
 
-/// The argument at `index` as the first id of an interval: behind an id if it begins with `(`.
+/// The argument at `index` as the first id of an interval: after an id if it begins with `(`.
 pub(super) fn start(ctx: &Ctx<'_>, index: usize) -> Result<Id, Stop> {
     match &ctx.args[index] {
         [b'(', text @ ..] if !text.is_empty() => parse(text, 0).ok_or(INVALID_ID)?.next().ok_or(INVALID_START),

@@ -192,7 +192,7 @@ fn stream(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     }
 }
 
-/// Elements of each kind that FULL shows, unless told.
+/// Elements of each kind that FULL shows by default.
 const FULL_COUNT: usize = 10;
 
 /// How many elements of each kind FULL shows; `None` without it.

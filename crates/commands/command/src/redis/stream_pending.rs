@@ -127,7 +127,7 @@ fn reply_summary(reply: &mut ReplyBuffer, group: &Group) {
     reply.end(open, count);
 }
 
-/// Which pending entries XPENDING tells of.
+/// Which pending entries XPENDING lists.
 struct Filter<'a> {
     min_idle_ms: i64,
     start: Id,
@@ -233,7 +233,7 @@ fn xclaim(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     reply_claimed(ctx, &key, &claimed, just_ids)
 }
 
-/// The options behind the ids, and whether only ids are asked for.
+/// The options after the ids, and whether only ids are asked for.
 fn claim_options(ctx: &Ctx<'_>, from: usize) -> Result<(ClaimOptions, bool), Stop> {
     let mut options = ClaimOptions::default();
     let mut just_ids = false;
@@ -313,7 +313,7 @@ static XAUTOCLAIM: CommandSpec = CommandSpec {
     run: Run::Call(xautoclaim),
 };
 
-/// Entries that XAUTOCLAIM claims at most, unless told.
+/// Entries that XAUTOCLAIM claims at most by default.
 const AUTO_CLAIM_COUNT: u64 = 100;
 /// The highest COUNT it takes.
 const AUTO_CLAIM_COUNT_MAX: u64 = i64::MAX as u64 / 16;

@@ -1,7 +1,7 @@
 //! Long replies of XRANGE, XREVRANGE and XREAD: entries of streams, in pieces.
 //!
-//! The count that stands before entries is found first, node by node, in steps of its own: a stream of ten million entries
-//! has a hundred thousand nodes. What fits one piece is written at once, and costs nothing of this.
+//! The count that stands before entries is found first, node by node, in steps of its own: a stream of ten million
+//! entries has a hundred thousand nodes. What fits one piece is written at once, and costs nothing of this.
 
 use super::stream::reply_entry;
 use crate::pieces::{PIECE_BYTES, Telling, held_bytes};
@@ -15,7 +15,7 @@ use value::Stored;
 /// Nodes counted in a step: less than a tenth of a millisecond, unless they lie all over memory.
 const COUNTED_NODES: usize = 1000;
 
-/// Writes entries as an array, so many at most, unless they are more than a piece: then nothing, and false.
+/// Writes at most `count` entries as an array, unless they are more than a piece: then nothing, and false.
 pub(super) fn reply_short<'e>(
     reply: &mut ReplyBuffer,
     entries: impl Iterator<Item = Entry<'e>>,
@@ -43,7 +43,7 @@ pub(super) struct Asked {
     pub(super) end: Id,
     /// From the end down.
     pub(super) is_reversed: bool,
-    /// At most so many; `None` for all.
+    /// At most this many; `None` for all.
     pub(super) count: Option<usize>,
 }
 

@@ -29,7 +29,7 @@ static XREAD: CommandSpec = CommandSpec {
     )],
     locks: Locks::Keys,
     docs: &Docs {
-        summary: "Gives the entries behind given ids, of several streams; waits for one if there is none.",
+        summary: "Gives the entries after given ids, of several streams; waits for one if there is none.",
         since: "5.0.0",
         group: "stream",
         arguments: &[
@@ -71,8 +71,8 @@ static XREADGROUP: CommandSpec = CommandSpec {
     run: Run::Call(xreadgroup),
 };
 
-/// Where STREAMS stands, behind options whatever their values look like. Both commands have their options here, so that a
-/// name is never taken for an option: the keys behind it are the ones that are locked.
+/// The place of STREAMS, after options whatever their values look like. Both commands list their options here, so that
+/// a name is never taken for an option: the keys after it are the ones that are locked.
 fn find_streams(args: &Args<'_>) -> Option<usize> {
     let mut at = 1;
     while let Some(word) = args.bytes(at) {
@@ -197,7 +197,7 @@ fn xread(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     for (key, id) in request.pairs() {
         after.push(read_after(ctx, key, id)?);
     }
-    // One that has waited is answered by whoever changed the key, and whole.
+    // The command that changed the key answers one that has waited, and with a whole reply.
     let may_be_long = ctx.session.attempt == Attempt::First;
     let mark = ctx.reply.mark();
     let mut streams = Streams::default();
@@ -224,7 +224,7 @@ fn xread(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What XREAD finds behind these ids, of which some is long.
+/// What XREAD finds after these ids; at least one part is long.
 fn reply_in_pieces(ctx: &mut Ctx<'_>, request: &Request<'_>, after: &[Id]) -> Result<(), Stop> {
     let is_map = ctx.reply.protocol() == Protocol::Resp3;
     let mut parts = Parts::default();
@@ -256,7 +256,7 @@ fn from_now_on(ctx: &Ctx<'_>, request: &Request<'_>, after: &[Id]) -> Option<Own
     args
 }
 
-/// The id behind which a stream is read.
+/// The id after which a stream is read.
 fn read_after(ctx: &mut Ctx<'_>, key: usize, id: usize) -> Result<Id, Stop> {
     let key = ctx.key(key);
     let last = types::stream::read(ctx.ks, &key)?.map_or(Id::MIN, |stream| stream.last_id());
@@ -331,7 +331,7 @@ fn read_position(ctx: &mut Ctx<'_>, key: usize, id: usize, reader: &Reader<'_>) 
             "ERR The + ID is meaningless in the context of XREADGROUP: you want to read the history of this consumer by specifying a proper ID, or use the > ID to get new messages. The + ID would just return an empty result set.",
         )),
         text => match stream_ids::parse(text, 0).ok_or(INVALID_ID)? {
-            // Behind the last id nothing can be pending: Valkey takes it for `>`.
+            // After the last id nothing can be pending: Valkey takes it for `>`.
             Id::MAX => Ok(Position::New),
             id => Ok(Position::Pending(id)),
         },

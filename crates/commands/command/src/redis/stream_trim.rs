@@ -1,4 +1,4 @@
-//! How XADD and XTRIM are told to trim: MAXLEN, MINID, `~`, LIMIT.
+//! The trimming options of XADD and XTRIM: MAXLEN, MINID, `~`, LIMIT.
 
 use super::stream_ids;
 use crate::Ctx;
@@ -52,7 +52,7 @@ pub(super) fn parse_before_id(ctx: &Ctx<'_>) -> Result<AddOptions, Stop> {
     Ok(AddOptions { makes_stream, trimming: options.trimming(false)?, end: at })
 }
 
-/// What is no option is to be an id, and an error about it comes before those about options that do not fit together.
+/// An argument that is not an option must be an id. Its error comes before those about options that conflict.
 fn check_new_id(text: &[u8]) -> Result<(), Stop> {
     let is_id = stream_ids::parse(text, 0).is_some() || stream_ids::parse_any_seq(text).is_some();
     if is_id { Ok(()) } else { Err(stream_ids::INVALID_ID) }
@@ -76,7 +76,7 @@ struct Options {
 }
 
 impl Options {
-    /// Takes the option at this argument, and gives where the next is; `None` when it is none of these.
+    /// Takes the option at this argument, and gives where the next is; `None` when it is not an option of these.
     fn take(&mut self, ctx: &Ctx<'_>, at: usize) -> Result<Option<usize>, Stop> {
         let mut value = at.saturating_add(1);
         let left = ctx.args.len().saturating_sub(value);

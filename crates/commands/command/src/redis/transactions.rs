@@ -1,12 +1,14 @@
 //! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 //!
-//! A transaction runs as one command: EXEC holds the locks of all queued requests and watched keys at once, and its changes
-//! are one record of the log. So it is strictly serializable, whatever its keys.
+//! A transaction runs as one command: EXEC holds the locks of all queued requests and watched keys at once, and its
+//! changes are one record of the log. So it is strictly serializable, whatever its keys.
 
-use crate::call::{Done, Observer, call_at_once};
+use crate::acl::{Origin, denial};
+use crate::call::{Done, Observer, call_at_once, fail};
 use crate::error::{self, Stop};
 use crate::session::{Transaction, WatchedKey};
 use crate::spec::{Argument, Docs};
+use crate::table::Row;
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::DbIndex;
 use base::integer::parse_integer;
@@ -65,7 +67,7 @@ fn exec(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         return Err(Stop::error("EXECABORT Transaction discarded because of previous errors."));
     }
     fetch_all(ctx)?;
-    // The keys are looked at in any case: the reply tells of changes to them, which may still be on their way to the log.
+    // Check the keys in any case: the reply depends on changes of them, which may still be on their way to the log.
     if any_watched_expired(ctx)? | ctx.session.watch.is_broken() {
         end(ctx);
         ctx.reply.null_array();
@@ -110,8 +112,13 @@ fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
         if inner.ks.may_fetch() {
             inner.ks.next_command();
         }
-        // Every row that the queue names has been read once under these locks. A script before it may have brought others
-        // into reach: SWAPDB does.
+        if let Some(text) = no_longer_permitted(&inner, &queued.row) {
+            let mark = inner.reply.mark();
+            fail(inner.reply, mark, inner.stats, &queued.row, &text);
+            continue;
+        }
+        // Every row that the queue names has been read once under these locks. A script before it may have brought
+        // others into reach: SWAPDB does.
         call_at_once(&mut inner, &queued.row);
         let duration = inner.stats.now().saturating_sub(started);
         if let Some(stats) = inner.stats.command(queued.row.index.into()) {
@@ -126,6 +133,20 @@ fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
         }
     }
     fits
+}
+
+/// Why the user may not run a queued command any more, if its rights have changed.
+fn no_longer_permitted(ctx: &Ctx<'_>, row: &Row) -> Option<Vec<u8>> {
+    if ctx.session.is_unrestricted() {
+        return None;
+    }
+    let denial = denial(ctx.session, ctx.host, (row, &ctx.args), Origin::Multi, ctx.now())?;
+    let text = format!(
+        "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no \
+         longer allowed for the following reason: {}",
+        denial.reason.at_exec()
+    );
+    Some(text.into_bytes())
 }
 
 /// Reads every row the transaction can reach, so that a fetch happens before the first change and not between two.
@@ -176,7 +197,7 @@ fn any_watched_expired(ctx: &mut Ctx<'_>) -> Result<bool, Stop> {
     for watched in &ctx.session.watch.keys {
         ctx.ks.select(watched.db);
         let key = ctx.ks.key(&watched.key);
-        let is_gone = ctx.ks.peek(&key)?.is_none();
+        let is_gone = ctx.ks.peek_head(&key)?.is_none();
         expired |= watched.was_live && is_gone;
     }
     ctx.ks.select(selected);
@@ -235,7 +256,7 @@ fn watch(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let mut live = Vec::new();
     for index in 1..ctx.args.len() {
         let key = ctx.key(index);
-        live.push(ctx.ks.peek(&key)?.is_some());
+        live.push(ctx.ks.peek_head(&key)?.is_some());
     }
     ctx.session.knows_transactions = true;
     let changed = ctx.session.watch.changed.get_or_insert_default().clone();

@@ -15,7 +15,7 @@ use types::zset::{Draw, Entry, Only, Rule, Toward, View};
 pub const COMMANDS: &[&CommandSpec] =
     &[&ZADD, &ZINCRBY, &ZCARD, &ZSCORE, &ZMSCORE, &ZRANK, &ZREVRANK, &ZREM, &ZRANDMEMBER, &ZSCAN];
 
-/// From so many on, members of a tree are drawn in pieces.
+/// When at least this many members of a tree are drawn, they are drawn in pieces.
 const DRAWN_AT_ONCE_MAX: u64 = 512;
 
 /// The key of a command that reads one sorted set.
@@ -119,7 +119,7 @@ impl AddOptions {
     }
 }
 
-/// The score in the argument at `index`, and the member behind it.
+/// The score in the argument at `index`, and the member after it.
 fn entry<'a>(ctx: &Ctx<'a>, index: usize) -> Result<Entry<'a>, Stop> {
     let score = types::zset::parse_score(&ctx.args[index]).ok_or(error::NOT_FLOAT)?;
     Ok(Entry { score, member: ctx.args.bytes(index.saturating_add(1)).unwrap_or_default() })

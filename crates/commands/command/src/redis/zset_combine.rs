@@ -61,8 +61,8 @@ struct Asked {
 }
 
 impl Asked {
-    /// From the arguments, the number of keys at `numkeys` and all that follows. Sets are read before the options are looked
-    /// at, as in Valkey.
+    /// From the arguments, the number of keys at `numkeys` and all that follows. Sets are read before the options are
+    /// looked at, as in Valkey.
     fn read(ctx: &mut Ctx<'_>, operation: Operation, numkeys: usize, stores: bool) -> Result<Self, Stop> {
         let number = ctx.integer(numkeys)?;
         let Some(number) = usize::try_from(number).ok().filter(|number| *number > 0) else {

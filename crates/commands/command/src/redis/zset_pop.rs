@@ -95,11 +95,11 @@ fn pop(ctx: &mut Ctx<'_>, end: End) -> Result<(), Stop> {
     Ok(())
 }
 
-/// So many members are taken out of a tree in steps, before the command runs.
+/// When at least this many members are popped from a tree, that happens in steps before the command runs.
 const PREPARED_MIN: u64 = 512;
 
-/// Takes many members from an end of a tree: its version without them is made beforehand, and they are written in pieces of the
-/// version before. False, and nothing is done, when they are to be taken at once.
+/// Takes many members from an end of a tree: its version without them is made beforehand, and they are written in
+/// pieces of the version before. False, and nothing is done, when they are to be taken at once.
 fn pop_prepared(
     ctx: &mut Ctx<'_>,
     key: &Key<'_>,

@@ -44,7 +44,7 @@ const REV: Argument = Argument::word("rev", "REV").optional();
 const LIMIT: Argument =
     Argument::block("limit", &[Argument::integer("offset"), Argument::integer("count")]).after("LIMIT").optional();
 
-/// So few entries are written without a second look at the key, which a reply in pieces takes.
+/// At most this many entries are written without a second read of the key, which a reply in pieces needs.
 const WRITTEN_AT_ONCE_MAX: u64 = 128;
 
 /// By what a range is given.
@@ -55,7 +55,7 @@ enum By {
     Lex,
 }
 
-/// What a command takes beside the two ends, of which the first stands at `ends`.
+/// What a command takes in addition to the two ends, of which the first is at `ends`.
 struct Form {
     ends: usize,
     /// By what, unless an option may say so.
@@ -157,8 +157,8 @@ impl Places {
     }
 }
 
-/// The range between the ends in the argument at `first` and the one behind it; the higher end comes first in a range that
-/// is reversed, unless it is one of ranks.
+/// The range between the ends in the argument at `first` and the one after it. The higher end comes first in a range
+/// that is reversed, unless it is one of ranks.
 fn range<'a>(ctx: &Ctx<'a>, by: By, first: usize, is_reversed: bool) -> Result<Range<'a>, Stop> {
     let second = first.saturating_add(1);
     let (min, max) = if is_reversed && by != By::Rank { (second, first) } else { (first, second) };

@@ -4,7 +4,7 @@ use crate::error::{Stop, check_reply};
 use proto::{Protocol, ReplyBuffer};
 use types::zset::Entry;
 
-/// Members in a row. With scores, RESP3 has a pair for each, and RESP2 has the score behind the member.
+/// Members in a row. With scores, RESP3 has a pair for each, and RESP2 has the score after the member.
 ///
 /// # Errors
 /// The reply has grown too long.
@@ -18,13 +18,13 @@ pub(super) fn entries<'e>(
     rows(reply, with_scores, entries)
 }
 
-/// What stands before so many [`rows`].
+/// The header of `count` [`rows`].
 pub(super) fn header(reply: &mut ReplyBuffer, count: u64, with_scores: bool) {
     let parts = if with_scores && reply.protocol() != Protocol::Resp3 { 2 } else { 1 };
     reply.array(count.saturating_mul(parts) as usize);
 }
 
-/// The members behind a [`header`].
+/// The members after a [`header`].
 ///
 /// # Errors
 /// The reply has grown too long.

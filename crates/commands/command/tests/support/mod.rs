@@ -78,7 +78,7 @@ impl Connection {
         self.keyspaces.live.set_time(self.keyspaces.now);
     }
 
-    /// Goes on in another database.
+    /// Switches to another database.
     pub fn select(&mut self, db: u32) {
         self.session.db = DbIndex(db);
         self.keyspaces.select(DbIndex(db));
@@ -255,15 +255,16 @@ impl types::apply::Engines for One<'_> {
         unreachable!("no command loads a tree")
     }
 
-    fn decompress(&mut self, key: &Key<'_>) {
+    fn decompress(&mut self, key: &Key<'_>) -> bool {
         let (hasher, limits) = (base::hash::KeyHasher::new(&mut base::Rng::new(1)), value::Limits::default());
         let source = types::Source { dictionaries: &Default::default(), hasher: &hasher, limits: &limits };
         types::Decoder::default().decompress_in_place(source, self.0, key);
+        true
     }
 }
 
 impl Keyspaces {
-    /// Applies an effect; tells what an edit leaves.
+    /// Applies an effect; returns what an edit leaves.
     fn apply_effect(&mut self, effect: &Effect<'_>) -> Option<Left> {
         self.changed = true;
         self.record.push(effect);

@@ -9,12 +9,12 @@
 //! 2: nil
 //! 3: null
 //! @clock 1500       lets milliseconds pass
-//! @db 1             goes on in another database
+//! @db 1             switches to another database
 //! ```
 //!
-//! A reply is one line: `+status`, `-error`, `:1`, `"string"`, `nil` (of RESP2, in the place of a string), `nil*` (of an
-//! array), `null` (of RESP3), `txt"verbatim"`, `[array, of]`, `~[set, of]`, `{map: of}`. Where RESP2 and RESP3 differ there
-//! are two lines.
+//! A reply is one line: `+status`, `-error`, `:1`, `"string"`, `nil` (of RESP2, in the place of a string), `nil*` (of
+//! an array), `null` (of RESP3), `txt"verbatim"`, `[array, of]`, `~[set, of]`, `{map: of}`. Where RESP2 and RESP3
+//! differ there are two lines.
 
 use super::{Connection, Fetching};
 use proto::Protocol;

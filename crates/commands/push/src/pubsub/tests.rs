@@ -53,7 +53,7 @@ fn a_message_reaches_its_channel_and_the_patterns_that_match() {
     assert_eq!(hub.publish(b"news", b"e", from(0)), 0);
 }
 
-/// What was on its way when a name was left is not wanted any more; what comes by a later subscription is.
+/// What was on its way when a name was left is not wanted any more; what a later subscription brings is.
 #[test]
 fn a_message_that_comes_after_leaving_is_not_wanted() {
     let (hub, outlets) = hub();
@@ -133,7 +133,7 @@ fn text(message: &Message) -> String {
     bytes.trim_end().rsplit("\r\n").next().unwrap().to_owned()
 }
 
-/// A worker that does not take its deliveries holds publishers back, and lets them go on when it has.
+/// A worker that does not take its deliveries holds publishers back until it has.
 #[test]
 fn a_full_outlet_is_congested_until_it_is_half_empty() {
     let (hub, outlets) = hub();

@@ -1,6 +1,7 @@
 //! INFO: the figures of the server, by section.
 
 mod commands;
+mod encryption;
 mod sections;
 
 use command::spec::{Argument, Docs};
@@ -48,11 +49,13 @@ const fn section(name: &'static str, heading: &'static str, write: Write) -> Sec
 /// In the order they are shown.
 static SECTIONS: &[Section] = &[
     section("server", "Server", sections::server),
+    section("tls", "TLS", encryption::section),
     section("clients", "Clients", sections::clients),
     section("memory", "Memory", sections::memory),
     section("compression", "Compression", sections::compression),
     section("persistence", "Persistence", sections::persistence),
     Section { by_default: false, ..section("disk", "Disk", sections::disk) },
+    Section { by_default: false, ..section("tier", "Tier", sections::tier) },
     section("stats", "Stats", sections::stats),
     section("replication", "Replication", sections::replication),
     section("cpu", "CPU", sections::cpu),
@@ -63,6 +66,11 @@ static SECTIONS: &[Section] = &[
     section("cluster", "Cluster", sections::cluster),
     section("keyspace", "Keyspace", sections::keyspace),
 ];
+
+/// The names of all sections, in the order they are shown.
+pub fn section_names() -> impl Iterator<Item = &'static str> {
+    SECTIONS.iter().map(|section| section.name)
+}
 
 fn info(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let asked = ctx.args;

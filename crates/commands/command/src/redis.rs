@@ -4,7 +4,7 @@ pub mod bitfield;
 pub mod bitmap;
 pub mod client;
 mod client_filter;
-mod client_line;
+pub(crate) mod client_line;
 mod client_list;
 mod client_pause;
 pub mod client_tracking;

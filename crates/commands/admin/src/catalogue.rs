@@ -1,12 +1,11 @@
-//! COMMAND: the command table, told to client libraries and people.
+//! COMMAND: the command table, for client libraries and people.
 
 mod docs;
 mod info;
 
-pub(crate) use info::{CATEGORIES, categories};
-
 use crate::reply_help;
 use base::glob;
+use command::acl;
 use command::spec::{Argument, Docs};
 use command::{Args, Categories, CommandSpec, CommandTable, Ctx, Flags, KeyFlags, Locks, Run, Stop, error};
 use proto::Span;
@@ -232,7 +231,7 @@ fn command_list(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         }
         5 if ctx.is_word(2, "filterby") && ctx.is_word(3, "aclcat") => {
             let category = ctx.args[4].to_ascii_lowercase();
-            Box::new(move |_, spec| info::categories(spec).iter().any(|name| name.as_bytes() == category))
+            Box::new(move |_, spec| acl::categories(spec).any(|known| known.name().as_bytes() == category))
         }
         // There are no modules, so none has commands.
         5 if ctx.is_word(2, "filterby") && ctx.is_word(3, "module") => Box::new(|_, _| false),

@@ -1,0 +1,64 @@
+//! ACL SAVE and LOAD: the file that `aclfile` names.
+
+use super::{follow_users, login};
+use crate::Configuration;
+use command::acl::{FileError, Hashing, read_users, write_users};
+use command::login::Login;
+use command::{CommandTable, Ctx, Host, Stop};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const NO_FILE: Stop = Stop::error(
+    "ERR This instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and \
+     then issue a CONFIG REWRITE (assuming you have a configuration file set) in order to store users in the configuration.",
+);
+
+const NOT_SAVED: Stop =
+    Stop::error("ERR There was an error trying to save the ACLs. Please check the server logs for more information");
+
+/// Replaces all users by those of the ACL file with this text.
+///
+/// # Errors
+/// All lines that are wrong; then nothing has changed.
+pub(super) fn load_users(host: &Host, text: &[u8], path: &str) -> Result<(), FileError> {
+    let (users, table) = (&host.part::<Login>().users, host.part::<Arc<CommandTable>>());
+    users.replace_all(read_users(text, path, table, users.defaults())?);
+    Ok(())
+}
+
+fn path(ctx: &Ctx<'_>) -> Result<PathBuf, Stop> {
+    ctx.host.part::<Configuration>().current().acl_file.clone().ok_or(NO_FILE)
+}
+
+pub(super) fn save(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let path = path(ctx)?;
+    let text = write_users(&login(ctx).users.all());
+    if let Err(error) = vfs::replace_file(&vfs::RealFs, &path, &text) {
+        tracing::warn!("ACL SAVE cannot write {}: {error}", path.display());
+        return Err(NOT_SAVED);
+    }
+    ctx.reply.ok();
+    Ok(())
+}
+
+pub(super) fn load(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let path = path(ctx)?;
+    let shown = path.display().to_string();
+    let loaded = std::fs::read(&path)
+        .map_err(|error| Stop::error_with(format!("ERR Error loading ACLs, opening file '{shown}': {error}")));
+    let text = loaded?;
+    let (users, table) = (&login(ctx).users, ctx.host.part::<Arc<CommandTable>>());
+    let defaults = users.defaults();
+    let read = match defaults.hashing {
+        Hashing::Sha256 => read_users(&text, &shown, table, defaults),
+        Hashing::Argon2id => {
+            let table = table.clone();
+            // The file may hold passwords, each of which takes tens of milliseconds.
+            ctx.made_of_passwords(move || read_users(&text, &shown, &table, defaults))?
+        }
+    };
+    users.replace_all(read.map_err(|error| Stop::error_with(format!("ERR {error}")))?);
+    follow_users(ctx);
+    ctx.reply.ok();
+    Ok(())
+}
