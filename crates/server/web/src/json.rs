@@ -1,39 +1,19 @@
 //! Figures as JSON for the page.
 
 use crate::figures::Figures;
+use serde_json::{Map, Value};
 
 /// One object: numbers as numbers, other values as text.
-pub fn render(figures: &Figures<'_>) -> String {
-    let mut text = String::from("{");
-    for (number, (field, value)) in figures.all().iter().enumerate() {
-        if number > 0 {
-            text.push(',');
-        }
-        text.push_str(&quoted(field));
-        text.push(':');
-        // JSON has fewer forms of numbers than Rust reads.
-        let is_number = value.parse::<f64>().is_ok_and(f64::is_finite)
-            && value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.'))
-            && !value.starts_with(['0', '.', '-'])
-            && !value.ends_with('.')
-            || *value == "0";
-        text.push_str(&if is_number { (*value).to_owned() } else { quoted(value) });
-    }
-    text.push('}');
-    text
+pub fn object(figures: &Figures<'_>) -> Value {
+    let field = |(name, value): &(&str, &str)| ((*name).to_owned(), value_of(value));
+    Value::Object(figures.all().iter().map(field).collect::<Map<_, _>>())
 }
 
-fn quoted(value: &str) -> String {
-    let mut text = String::from("\"");
-    for character in value.chars() {
-        match character {
-            '"' | '\\' => text.extend(['\\', character]),
-            character if u32::from(character) < 0x20 => text.push_str(&format!("\\u{:04x}", u32::from(character))),
-            character => text.push(character),
-        }
-    }
-    text.push('"');
-    text
+/// A number only if JSON writes it as it stands: `007` and `1e400` are text.
+fn value_of(text: &str) -> Value {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.'));
+    let number = if is_plain { serde_json::from_str(text).ok() } else { None };
+    number.filter(Value::is_number).unwrap_or_else(|| text.into())
 }
 
 #[cfg(test)]
@@ -44,10 +24,11 @@ mod tests {
     fn numbers_and_text() {
         let text = "# Server\r\nzero:0\r\nten:10\r\npart:1.25\r\nold:007\r\nless:-3\r\nhuge:1e400\r\n\
             name:a\"b\\c\r\nempty:\r\n";
-        let json = render(&Figures::parse(text));
-        assert_eq!(
-            json,
-            r#"{"zero":0,"ten":10,"part":1.25,"old":"007","less":"-3","huge":"1e400","name":"a\"b\\c","empty":""}"#
-        );
+        let json = object(&Figures::parse(text));
+        let wanted = serde_json::json!({
+            "zero": 0, "ten": 10, "part": 1.25, "old": "007", "less": -3, "huge": "1e400",
+            "name": "a\"b\\c", "empty": "",
+        });
+        assert_eq!(json, wanted);
     }
 }

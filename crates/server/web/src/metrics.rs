@@ -85,7 +85,7 @@ pub const TABLE: &[Metric] = &[
         "redis_memory_used_overhead_bytes",
         Kind::Gauge,
         1.0,
-        "Memory beside keys and values.",
+        "Memory other than keys and values.",
     ),
     metric("used_memory_startup", "redis_memory_used_startup_bytes", Kind::Gauge, 1.0, "Memory of the program itself."),
     metric("used_memory_dataset", "redis_memory_used_dataset_bytes", Kind::Gauge, 1.0, "Memory of keys and values."),
@@ -370,14 +370,46 @@ const INSTANCE: &[&str] = &[
     "process_id",
 ];
 
-/// All metrics in the text format of Prometheus, version 0.0.4. Of a server that does not serve yet, `redis_up 0`
-/// alone.
-pub fn render(figures: Option<&Figures<'_>>) -> String {
-    let mut text = Text::default();
+/// How metrics are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// The text format of Prometheus, version 0.0.4.
+    #[default]
+    Prometheus,
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+}
+
+impl Format {
+    /// The one that a header `Accept` asks for.
+    pub fn accepted(accept: &str) -> Self {
+        let asks = accept.split(',').any(|kind| kind.trim().starts_with("application/openmetrics-text"));
+        if asks { Self::OpenMetrics } else { Self::Prometheus }
+    }
+
+    /// Its media type.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+/// All metrics. Of a server that does not serve yet, `redis_up 0` alone.
+pub fn render(figures: Option<&Figures<'_>>, format: Format) -> String {
+    let mut text = Text { text: String::new(), format };
     text.head("redis_up", "gauge", "1 while the server serves.");
     text.sample("redis_up", &[], u8::from(figures.is_some()));
-    let Some(figures) = figures else { return text.0 };
-    instance(&mut text, figures);
+    figures.iter().for_each(|figures| all(&mut text, figures));
+    if format == Format::OpenMetrics {
+        text.text.push_str("# EOF\n");
+    }
+    text.text
+}
+
+fn all(text: &mut Text, figures: &Figures<'_>) {
+    instance(text, figures);
     for metric in TABLE {
         if let Some(value) = figures.number(metric.field) {
             let kind = if metric.kind == Kind::Counter { "counter" } else { "gauge" };
@@ -385,12 +417,11 @@ pub fn render(figures: Option<&Figures<'_>>) -> String {
             text.sample(metric.name, &[], value * metric.scale);
         }
     }
-    databases(&mut text, figures);
-    commands(&mut text, figures);
-    errors(&mut text, figures);
-    latencies(&mut text, figures);
-    others(&mut text, figures);
-    text.0
+    databases(text, figures);
+    commands(text, figures);
+    errors(text, figures);
+    latencies(text, figures);
+    others(text, figures);
 }
 
 fn instance(text: &mut Text, figures: &Figures<'_>) {
@@ -473,26 +504,36 @@ fn others(text: &mut Text, figures: &Figures<'_>) {
     }
 }
 
-/// Lines of the text format.
+/// Lines of a format.
 #[derive(Default)]
-struct Text(String);
+struct Text {
+    text: String,
+    format: Format,
+}
 
 impl Text {
     fn head(&mut self, name: &str, kind: &str, help: &str) {
+        // In OpenMetrics the family of a counter has its name without the suffix, and a counter without the suffix is
+        // none.
+        let (name, kind) = match (self.format, kind, name.strip_suffix("_total")) {
+            (Format::OpenMetrics, "counter", Some(family)) => (family, kind),
+            (Format::OpenMetrics, "counter", None) => (name, "unknown"),
+            _ => (name, kind),
+        };
         // Writing to a string cannot fail.
-        let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+        let _ = write!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        self.0.push_str(name);
+        self.text.push_str(name);
         for (number, (label, value)) in labels.iter().enumerate() {
             let before = if number == 0 { '{' } else { ',' };
-            let _ = write!(self.0, "{before}{label}=\"{}\"", escaped(value));
+            let _ = write!(self.text, "{before}{label}=\"{}\"", escaped(value));
         }
         if !labels.is_empty() {
-            self.0.push('}');
+            self.text.push('}');
         }
-        let _ = writeln!(self.0, " {value}");
+        let _ = writeln!(self.text, " {value}");
     }
 }
 

@@ -1,31 +1,59 @@
 //! Which path answers what.
 
 use crate::figures::Figures;
-use crate::{Facts, json, metrics};
-use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use crate::live::Live;
+use crate::metrics::Format;
+use crate::{Facts, json, metrics, panels};
+use axum::extract::{Query, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn};
+use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Json, Router};
+use std::collections::HashMap;
+use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::WatchStream;
 
-type Shared = State<Arc<dyn Facts>>;
+/// What requests need.
+#[derive(Clone)]
+pub struct Shared {
+    /// The server.
+    pub facts: Arc<dyn Facts>,
+    live: Arc<Live>,
+}
 
-const PAGE: &str = include_str!("page.html");
-const TEXT: &str = "text/plain; charset=utf-8";
+/// Text for people.
+pub const TEXT: &str = "text/plain; charset=utf-8";
+const HTML: &str = "text/html; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+
+/// Seconds of history without `?seconds=`.
+const HISTORY_SECONDS: usize = 3600;
 
 /// All paths.
-pub fn routes(facts: Arc<dyn Facts>) -> Router {
+pub fn routes(facts: Arc<dyn Facts>, live: Arc<Live>) -> Router {
     Router::new()
-        .route("/", get(page))
+        .route("/", get(|| file(HTML, include_str!("page/page.html"))))
+        .route("/page.js", get(|| file(SCRIPT, include_str!("page/page.js"))))
+        .route("/charts.js", get(|| file(SCRIPT, include_str!("page/charts.js"))))
+        .route("/page.css", get(|| file(STYLE, include_str!("page/page.css"))))
         .route("/metrics", get(all_metrics))
-        .route("/healthz", get(|State(facts): Shared| async move { state(facts.health()) }))
-        .route("/readyz", get(|State(facts): Shared| async move { state(facts.readiness()) }))
+        .route("/healthz", get(|State(shared): State<Shared>| async move { state(shared.facts.health()) }))
+        .route("/readyz", get(|State(shared): State<Shared>| async move { state(shared.facts.readiness()) }))
         .route("/api/info", get(info))
+        .route("/api/history", get(history))
+        .route("/api/live", get(events))
+        .route("/api/hotkeys", get(panels::hot_keys))
+        .route("/api/slowlog", get(panels::slow_log))
+        .route("/api/clients", get(panels::clients))
+        .route("/api/explain", get(panels::explain))
         .layer(from_fn(guard))
-        .with_state(facts)
+        .with_state(Shared { facts, live })
 }
 
 /// A page of another site, whose name was made to lead here, gets nothing; and no answer is kept or framed.
@@ -43,7 +71,7 @@ async fn guard(request: Request, next: Next) -> Response {
         (
             header::CONTENT_SECURITY_POLICY,
             "default-src 'none'; connect-src 'self'; img-src data:; \
-             style-src 'unsafe-inline'; script-src 'unsafe-inline'",
+             style-src 'self' 'unsafe-inline'; script-src 'self'",
         ),
     ] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
@@ -60,23 +88,34 @@ fn is_address(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
 
-async fn page() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], PAGE)
+async fn file(kind: &'static str, text: &'static str) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, kind)], text)
 }
 
-async fn all_metrics(State(facts): Shared) -> impl IntoResponse {
-    let text = facts.info();
+async fn all_metrics(State(shared): State<Shared>, headers: HeaderMap) -> impl IntoResponse {
+    let accepted = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    let format = Format::accepted(accepted);
+    let text = shared.facts.info();
     let figures = text.as_deref().map(Figures::parse);
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], metrics::render(figures.as_ref()))
+    ([(header::CONTENT_TYPE, format.content_type())], metrics::render(figures.as_ref(), format))
 }
 
-async fn info(State(facts): Shared) -> Response {
-    match facts.info() {
-        Some(text) => {
-            ([(header::CONTENT_TYPE, "application/json")], json::render(&Figures::parse(&text))).into_response()
-        }
+async fn info(State(shared): State<Shared>) -> Response {
+    match shared.facts.info() {
+        Some(text) => Json(json::object(&Figures::parse(&text))).into_response(),
         None => (StatusCode::SERVICE_UNAVAILABLE, [(header::CONTENT_TYPE, TEXT)], "not serving\n").into_response(),
     }
+}
+
+async fn history(State(shared): State<Shared>, Query(options): Query<HashMap<String, String>>) -> impl IntoResponse {
+    let seconds = options.get("seconds").and_then(|seconds| seconds.parse().ok()).unwrap_or(HISTORY_SECONDS);
+    Json(shared.live.history(seconds))
+}
+
+/// Server-sent events, one a second.
+async fn events(State(shared): State<Shared>) -> impl IntoResponse {
+    let events = WatchStream::new(shared.live.events());
+    Sse::new(events.map(|text| Ok::<_, Infallible>(Event::default().data(&*text))))
 }
 
 fn state(found: Result<(), String>) -> Response {

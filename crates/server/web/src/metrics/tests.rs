@@ -14,7 +14,7 @@ const INFO: &str = "# Server\r\nredis_version:9.1.0\r\nserver_time_usec:17000000
 
 #[test]
 fn an_info_becomes_metrics() {
-    let text = render(Some(&Figures::parse(INFO)));
+    let text = render(Some(&Figures::parse(INFO)), Format::Prometheus);
     for line in [
         "redis_up 1",
         "redis_instance_info{redis_version=\"9.1.0\",maxmemory_policy=\"noeviction\",process_id=\"7\"} 1",
@@ -38,13 +38,13 @@ fn an_info_becomes_metrics() {
 
 #[test]
 fn a_server_that_does_not_serve_is_not_up() {
-    assert!(render(None).ends_with("\nredis_up 0\n"));
+    assert!(render(None, Format::Prometheus).ends_with("\nredis_up 0\n"));
 }
 
 /// Each name has one head and one type, and is what Prometheus accepts.
 #[test]
 fn names_are_unique() {
-    let text = render(Some(&Figures::parse(INFO)));
+    let text = render(Some(&Figures::parse(INFO)), Format::Prometheus);
     let heads: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     let names: BTreeSet<_> = heads.iter().filter_map(|head| head.split(' ').next()).collect();
     assert_eq!(names.len(), heads.len());
@@ -59,7 +59,7 @@ fn names_are_unique() {
 fn labels_are_escaped() {
     let mut text = Text::default();
     text.sample("name", &[("label", "a\"b\\c\nd")], 1);
-    assert_eq!(text.0, "name{label=\"a\\\"b\\\\c\\nd\"} 1\n");
+    assert_eq!(text.text, "name{label=\"a\\\"b\\\\c\\nd\"} 1\n");
 }
 
 /// docs/metrics.md has the table, row by row.
@@ -73,4 +73,13 @@ fn the_page_of_metrics_is_the_table() {
     let wanted: Vec<_> = TABLE.iter().map(row).collect();
     let found = page.lines().skip_while(|line| *line != "| Metric | Kind | Field of INFO | Meaning |").skip(2);
     assert_eq!(found.collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn open_metrics_name_families_of_counters_without_their_suffix() {
+    assert_eq!(Format::accepted("text/html, application/openmetrics-text;version=1.0.0;q=0.5"), Format::OpenMetrics);
+    assert_eq!(Format::accepted("*/*"), Format::Prometheus);
+    let text = render(Some(&Figures::parse(INFO)), Format::OpenMetrics);
+    assert!(text.contains("# TYPE redis_commands counter\nredis_commands_total{cmd=\"get\"} 4\n"), "{text}");
+    assert!(text.ends_with("\n# EOF\n"), "{text}");
 }
