@@ -1,6 +1,6 @@
-//! What a command on a collection costs between the bytes that were read and the bytes to be sent, without sockets. Best of some
-//! rounds, in nanoseconds of this thread's CPU time; for counts of instructions, run it under callgrind with
-//! `--collect-atstart=no --toggle-collect='*::measured'`, for one command at a time and one round.
+//! What a command on a collection costs between the bytes that were read and the bytes to be sent, without sockets.
+//! Best of some rounds, in nanoseconds of this thread's CPU time; for counts of instructions, run it under callgrind
+//! with `--collect-atstart=no --toggle-collect='*::measured'`, for one command at a time and one round.
 //!
 //!     cargo run --release -p onggi-server --example collections_path -- [KEYS [ROUNDS [ONLY]]]
 //!
@@ -18,8 +18,8 @@ const ELEMENTS: u64 = 20;
 /// Elements of the large one for each small key.
 const LARGE_PER_KEY: u64 = 10;
 
-/// A command, and the one that makes what it works on. `{id}` is the key or element, `{field}` a number below [`ELEMENTS`] and
-/// `{int}` one below a million.
+/// A command, and the one that makes what it works on. `{id}` is the key or element, `{field}` a number below
+/// [`ELEMENTS`] and `{int}` one below a million.
 struct Work {
     name: &'static str,
     command: &'static str,

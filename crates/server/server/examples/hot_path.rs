@@ -1,5 +1,6 @@
-//! What a request costs between the bytes that were read and the bytes to be sent: parser, batch, locks, engine, reply, without
-//! sockets. Best of some rounds, in nanoseconds of this thread's CPU time; for counts of instructions, run it under callgrind.
+//! What a request costs between the bytes that were read and the bytes to be sent: parser, batch, locks, engine, reply,
+//! without sockets. Best of some rounds, in nanoseconds of this thread's CPU time; for counts of instructions, run it
+//! under callgrind.
 //!
 //! HSET changes a field of one of many small hashes, ZADD the score of a member of one of many small sorted sets.
 //!

@@ -1,15 +1,15 @@
-//! Loading what the requests of a batch will read, ahead of them.
+//! Prefetching what the requests of a batch will read.
 //!
 //! ```text
-//! eight requests parsed -> ask for their buckets -> eight more parsed -> ask for the entries of those before, from the
-//!                          buckets that have come, or for second buckets -> ... -> run eight requests, and go on asking
+//! eight requests parsed -> prefetch their buckets -> eight more parsed -> prefetch the entries of those before, from
+//!             the buckets that have arrived, or second buckets -> ... -> run eight requests, and keep prefetching
 //! ```
 //!
-//! Measured: short loops that do nothing else have several ways to a bucket under way at once, where asking for each bucket as
-//! its request is parsed waited for each one; asking for all of a batch before it runs waited for the first of them; and
-//! entries asked for all at once waited for the processor's list of loads under way.
+//! Measured: short loops that do nothing else keep loads of several buckets in flight at once. Prefetching each bucket
+//! as its request is parsed waited for each one; prefetching all of a batch before it runs waited for the first; and
+//! entries prefetched all at once filled the processor's list of outstanding loads.
 //!
-//! Requests in a row for one key go one way, which is gone once.
+//! Consecutive requests for one key share one lookup.
 
 use crate::turn::Place;
 use store::{Store, Way};
@@ -124,7 +124,7 @@ impl<const LEN: usize> Ahead<LEN> {
 #[inline]
 fn is_as_before(places: &[Option<Place>], at: usize) -> bool {
     let Some(before) = at.checked_sub(1) else { return false };
-    // The hashes are nearly always enough to tell that they are not.
+    // The hashes nearly always suffice to show that they are not.
     matches!((&places[at], &places[before]), (Some(place), Some(before))
         if place.hash == before.hash && place.shard == before.shard && place.space == before.space)
 }

@@ -1,4 +1,4 @@
-//! What commands have others told, as messages to clients.
+//! Notices of commands, as messages to clients.
 
 use base::Lsn;
 use engine::NotifyClass;
@@ -8,7 +8,7 @@ use push::{PubSub, Tracking};
 use std::sync::Arc;
 use store::{Announce, Notice};
 
-/// Publishes what the store has to tell.
+/// Publishes the notices of the store.
 pub(crate) struct Announcer {
     pub(crate) pubsub: Arc<PubSub>,
     pub(crate) tracking: Arc<Tracking>,
@@ -17,8 +17,7 @@ pub(crate) struct Announcer {
 impl Announce for Announcer {
     fn announce(&self, notices: &[Notice], classes: NotifyClass, hold: Lsn, worker: usize) {
         let from = From { worker, hold };
-        // First of all, as in Valkey: what a client has changed itself and what it is told of that stand together behind its
-        // reply.
+        // First of all, as in Valkey: the invalidations of a client's own changes all follow its reply.
         let changes: Vec<Change<'_>> = notices.iter().filter_map(change_of).collect();
         changes.iter().filter(|change| change.by > 0).for_each(|change| self.tracking.tell_maker(*change, worker));
         for notice in notices {

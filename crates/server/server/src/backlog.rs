@@ -4,9 +4,9 @@
 //! socket --> backlog (64 KiB chunks) --> parsed and run when the client has read enough
 //! ```
 //!
-//! Many client libraries write a whole pipeline before they read the first reply. A server that stops reading at a limit of
-//! unsent replies would wait for such a client for ever, and the client for the server. Requests are usually much shorter
-//! than replies, so the backlog costs less memory than running them would.
+//! Many client libraries write a whole pipeline before they read the first reply. A server that stops reading at a
+//! limit of unsent replies would wait for such a client for ever, and the client for the server. Requests are usually
+//! much shorter than replies, so the backlog costs less memory than running them would.
 
 use std::collections::VecDeque;
 

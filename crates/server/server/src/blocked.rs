@@ -4,16 +4,16 @@ use base::{Lsn, UnixMs};
 use command::blocking::Block;
 use std::collections::BTreeSet;
 
-/// Who waits. A turn costs nothing for them until a wait can be over.
+/// The waiting connections. A turn costs nothing for them until a wait can be over.
 #[derive(Default)]
 pub(crate) struct Blocked {
     /// The ends of waits that are over at some time in any case.
     ends: BTreeSet<(UnixMs, usize)>,
-    /// Who waits for the log or for the end of somebody's work: looked at as a whole, when that can be over.
+    /// Those that wait for the log or for the end of a task: checked as a whole, when that can be over.
     for_progress: Vec<usize>,
     /// Whether the log may end a wait of these.
     for_log: bool,
-    /// Whether the end of somebody's work may.
+    /// Whether the end of a task may.
     for_task: bool,
     /// How far the log was durable when they were last looked at.
     durable: Option<Lsn>,
@@ -36,8 +36,8 @@ impl Blocked {
         self.for_progress.retain(|other| *other != id);
     }
 
-    /// Takes out everybody whose wait can be over by now, with the log durable up to there; who goes on waiting is inserted
-    /// again.
+    /// Takes out every connection whose wait can be over by now, with the log durable up to there. The caller inserts
+    /// again those that still wait.
     pub(crate) fn take_due(&mut self, now: UnixMs, durable: impl FnOnce() -> Option<Lsn>) -> Vec<usize> {
         let mut due = Vec::new();
         while let Some((_, id)) = self.ends.first().copied().filter(|(end, _)| *end <= now) {

@@ -2,6 +2,7 @@
 //!
 //! K1. At most [`COURIERS_MAX`] threads do this, and none when there is nothing to do; further parcels wait in a queue.
 //! K2. A parcel takes as long as the other server answers each step within its time; a worker never waits for it.
+//! K3. Each parcel has a connection of its own, with TLS if `tls-replication` says so when the parcel leaves.
 
 use command::parcel::{Arrival, Carrier, Errand, Parcel, SentKey};
 use parking_lot::Mutex;
@@ -14,6 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+use tls::{Contexts, Stream};
 
 /// Parcels on their way at once.
 const COURIERS_MAX: usize = 8;
@@ -24,8 +26,10 @@ const SEND_BYTES: usize = 64 << 10;
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// All parcels of a server.
-#[derive(Default)]
-pub struct Couriers(Arc<Mutex<Office>>);
+pub struct Couriers {
+    office: Arc<Mutex<Office>>,
+    tls: Arc<Contexts>,
+}
 
 #[derive(Default)]
 struct Office {
@@ -33,20 +37,27 @@ struct Office {
     couriers: usize,
 }
 
+impl Couriers {
+    /// Couriers whose connections use TLS if this has a configuration for them.
+    pub fn new(tls: Arc<Contexts>) -> Self {
+        Self { office: Arc::default(), tls }
+    }
+}
+
 impl Carrier for Couriers {
     fn carry(&self, errand: Arc<Errand>) {
-        let mut office = self.0.lock();
+        let mut office = self.office.lock();
         office.waiting.push_back(errand);
         if office.couriers == COURIERS_MAX {
             return;
         }
         office.couriers += 1;
         drop(office);
-        let own = self.0.clone();
-        if let Err(error) = thread::Builder::new().name("courier".into()).spawn(move || work(&own)) {
-            let mut office = self.0.lock();
+        let (own, tls) = (self.office.clone(), self.tls.clone());
+        if let Err(error) = thread::Builder::new().name("courier".into()).spawn(move || work(&own, &tls)) {
+            let mut office = self.office.lock();
             office.couriers -= 1;
-            // Without any courier nobody else would come for it.
+            // Without any courier no thread would take it.
             let left = if office.couriers == 0 { std::mem::take(&mut office.waiting) } else { VecDeque::new() };
             drop(office);
             let failure = format!("beginning: {error}");
@@ -55,7 +66,7 @@ impl Carrier for Couriers {
     }
 }
 
-fn work(office: &Mutex<Office>) {
+fn work(office: &Mutex<Office>, tls: &Contexts) {
     loop {
         let errand = {
             let mut office = office.lock();
@@ -66,16 +77,16 @@ fn work(office: &Mutex<Office>) {
             errand
         };
         let mut arrival = Arrival::default();
-        if catch_unwind(AssertUnwindSafe(|| carry(&errand.parcel, &mut arrival))).is_err() {
+        if catch_unwind(AssertUnwindSafe(|| carry(&errand.parcel, tls, &mut arrival))).is_err() {
             arrival.failure = Some("by a bug of this server, which its log tells more about".into());
         }
         errand.end(arrival);
     }
 }
 
-fn carry(parcel: &Parcel, arrival: &mut Arrival) {
+fn carry(parcel: &Parcel, tls: &Contexts, arrival: &mut Arrival) {
     let target = format!("{}:{}", parcel.host, parcel.port);
-    let failure = match connect(parcel) {
+    let failure = match connect(parcel, tls) {
         Err(error) => Some(format!("connecting to {target}: {}", told(&error))),
         Ok(socket) => match exchange(&socket, parcel, arrival) {
             Ok(()) => None,
@@ -95,7 +106,7 @@ fn told(error: &io::Error) -> String {
     }
 }
 
-fn connect(parcel: &Parcel) -> io::Result<TcpStream> {
+fn connect(parcel: &Parcel, tls: &Contexts) -> io::Result<Stream> {
     let port: u16 = parcel.port.parse().map_err(|_| io::Error::other("the port is not a number below 65536"))?;
     let time = Duration::from_millis(parcel.timeout_ms);
     let mut failed = io::Error::other("the name has no address");
@@ -105,7 +116,7 @@ fn connect(parcel: &Parcel) -> io::Result<TcpStream> {
                 socket.set_nodelay(true)?;
                 socket.set_read_timeout(Some(time))?;
                 socket.set_write_timeout(Some(time))?;
-                return Ok(socket);
+                return Stream::open(socket, &parcel.host, tls.client());
             }
             Err(error) => failed = error,
         }
@@ -120,9 +131,9 @@ enum Failure {
 }
 
 /// Sends everything, and takes note of what the other server has. What it answered before a failure counts.
-fn exchange(socket: &TcpStream, parcel: &Parcel, arrival: &mut Arrival) -> Result<(), Failure> {
-    let mut to = BufWriter::with_capacity(SEND_BYTES, socket);
-    let mut from = Answers { socket, parser: Parser::new(), unread: 0 };
+fn exchange(socket: &Stream, parcel: &Parcel, arrival: &mut Arrival) -> Result<(), Failure> {
+    let mut to = BufWriter::with_capacity(SEND_BYTES, socket.clone());
+    let mut from = Answers { socket: socket.clone(), parser: Parser::new(), unread: 0 };
     let mut greeting = Vec::new();
     if !parcel.login.is_empty() {
         let mut words: Vec<&[u8]> = vec![b"AUTH"];
@@ -179,14 +190,14 @@ fn request(to: &mut impl Write, words: &[&[u8]]) -> io::Result<()> {
 }
 
 /// What the other server answers.
-struct Answers<'a> {
-    socket: &'a TcpStream,
+struct Answers {
+    socket: Stream,
     parser: Parser,
     /// Bytes read of the answer that is not whole yet.
     unread: usize,
 }
 
-impl Answers<'_> {
+impl Answers {
     /// Whether the next answer is good; if it is an error, the first such is kept.
     fn is_ok(&mut self, arrival: &mut Arrival) -> io::Result<bool> {
         match self.next()? {
@@ -215,8 +226,7 @@ impl Answers<'_> {
             if self.unread > ANSWER_BYTES_MAX {
                 return Err(io::Error::other("an answer is longer than 64 KiB"));
             }
-            let mut socket = self.socket;
-            match socket.read(&mut buffer)? {
+            match self.socket.read(&mut buffer)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 count => {
                     self.parser.feed(&buffer[..count]);

@@ -1,16 +1,16 @@
 //! What all clients hold together, and how far that may go.
 //!
 //! ```text
-//! free:   maxmemory-clients - held          each client may leave a sixteenth of it unsent; above that its requests do not
-//!                                           run, so that pipelines wait and no client is closed
-//! free:   3/4 of it - held                  each client may have half of it as a backlog of such requests
-//! none:   held > 7/8 of it                  the clients that hold most are closed; what comes meanwhile has the rest
+//! free:   maxmemory-clients - held    each client may leave a sixteenth of it unsent; above that its requests do not
+//!                                     run, so that pipelines wait and no client is closed
+//! free:   3/4 of it - held            each client may have half of it as a backlog of such requests
+//! none:   held > 7/8 of it            the clients that hold most are closed; the rest is for what arrives meanwhile
 //! ```
 //!
-//! With `maxmemory` set, data and clients share it, and data comes first: clients may hold three quarters of what data leaves
-//! free, but always `SLACK_BYTES_MIN` or a tenth of it. Were it all of it, then clients that hold a little too much would
-//! have data evicted, and that would give them room for more. The large value that a client is sending counts only here, not
-//! against `maxmemory-clients`: it is data to be.
+//! With `maxmemory` set, data and clients share it, and data comes first: clients may hold three quarters of what data
+//! leaves free, but always `SLACK_BYTES_MIN` or a tenth of it. If they could hold all of it, clients slightly above the
+//! limit would have data evicted, and that would give them room for more. The large value that a client is sending
+//! counts only here, not against `maxmemory-clients`: it will become data.
 //!
 //! H1. What a connection is charged with is what its worker has added for it; the worker takes it back when it closes.
 
@@ -95,7 +95,7 @@ impl ClientMemory {
         self.held().1
     }
 
-    /// What one client may leave unsent before it has to wait, beside so many bytes of data.
+    /// What one client may leave unsent before it has to wait, when data takes `data_bytes`.
     pub fn unsent_bytes_max(&self, data_bytes: u64) -> usize {
         let (own, all) = self.held();
         let free = (self.max_bytes.load(Ordering::Relaxed).saturating_sub(own))
@@ -103,8 +103,8 @@ impl ClientMemory {
         usize::try_from((free / UNSENT_SHARE).max(UNSENT_BYTES_MIN)).unwrap_or(usize::MAX)
     }
 
-    /// Bytes of requests that one client may have in its backlog, beside so many bytes of data. Backlogs alone never hold so
-    /// much that clients are closed for it.
+    /// Bytes of requests that one client may have in its backlog, when data takes `data_bytes`. Backlogs alone never
+    /// hold enough to close clients.
     pub fn backlog_bytes_max(&self, data_bytes: u64) -> usize {
         let (own, all) = self.held();
         let (max, share) = (self.max_bytes.load(Ordering::Relaxed), self.share(data_bytes));
@@ -112,14 +112,14 @@ impl ClientMemory {
         usize::try_from(free / BACKLOG_SHARE).unwrap_or(usize::MAX)
     }
 
-    /// Bytes that a large argument may still lack, beside so many bytes of data: a longer one is refused, since clients would
-    /// be closed for it.
+    /// Bytes that a large argument may still lack, when data takes `data_bytes`: a longer one is refused, since clients
+    /// would be closed for it.
     pub fn receiving_bytes_max(&self, data_bytes: u64) -> usize {
         let (_, all) = self.held();
         usize::try_from((self.share(data_bytes) / 8 * 7).saturating_sub(all)).unwrap_or(usize::MAX)
     }
 
-    /// Closes clients when they hold too much beside so many bytes of data. Gives them.
+    /// Closes clients when they hold too much, given `data_bytes` of data. Returns them.
     pub fn evict(&self, clients: &Clients, data_bytes: u64, now_ms: i64) -> Vec<Arc<ClientInfo>> {
         let (own, all) = self.held();
         let (max, share) = (self.max_bytes.load(Ordering::Relaxed), self.share(data_bytes));
@@ -138,8 +138,8 @@ impl ClientMemory {
         closed
     }
 
-    /// Whether clients have let go of so much that it is worth while to give their buffers' memory back; true once each time.
-    /// Called now and then by one thread.
+    /// Whether the buffers of clients have shrunk by `DROP_BYTES_MIN` since their peak, so that freed memory should go
+    /// back to the system. True once for each peak. One thread calls it.
     pub fn has_dropped(&self) -> bool {
         let (_, all) = self.held();
         let peak = self.peak.fetch_max(all, Ordering::Relaxed).max(all);

@@ -1,4 +1,4 @@
-//! Log lines about connections that the server closes by itself.
+//! Log lines about connections that the server closes on its own initiative.
 
 use command::clients::ClientInfo;
 

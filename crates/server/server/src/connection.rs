@@ -35,11 +35,11 @@ pub struct Connection {
     pub held: HeldOutput,
     /// Listed among the connections whose output waits for the log.
     pub awaits_log: bool,
-    /// Requests that wait for a lock or a fetch, the first of them being what is waited for, or, when paused, for output to
-    /// be sent or for the next turn. While there are any, nothing more is parsed.
+    /// Requests that wait for a lock or a fetch, the first of them being what is waited for, or, when paused, for
+    /// output to be sent or for the next turn. While there are any, nothing more is parsed.
     pub waiting: VecDeque<Waiting>,
-    /// `waiting` or `unparsed` may hold whole requests that were not run because too much output was unsent, or because those before
-    /// had taken long.
+    /// `waiting` or `unparsed` may hold whole requests that were not run because too much output was unsent, or because
+    /// those before had taken long.
     pub paused: bool,
     /// Listed for sending in this turn of the loop.
     pub listed: bool,
@@ -47,14 +47,14 @@ pub struct Connection {
     pub last_command: u32,
     /// Counted among the connections that MONITOR shows everything.
     pub watching: bool,
-    /// So much was unsent that a message to it had to be dropped: it is to be closed.
+    /// Its unsent output was too long for a message, which was dropped: the connection must be closed.
     pub is_overrun: bool,
     /// Messages that came while a reply was being written, and follow it.
     behind: Option<Box<Behind>>,
     /// Since when more is unsent than the soft limit allows.
     pub slow_since: Option<UnixMs>,
-    /// Since when the client has read nothing although the server receives nothing more of it before it does, and the bytes
-    /// sent to it until then.
+    /// Since when the client has read nothing although the server receives nothing more of it before it does, and the
+    /// bytes sent to it until then.
     pub stuck_since: Option<(UnixMs, u64)>,
     /// What it is charged with among all clients.
     pub charge: Charge,
@@ -108,8 +108,8 @@ impl Connection {
         }
     }
 
-    /// Shows others where the connection stands; once a turn, before the first byte of the turn's replies is sent, so that
-    /// whoever has a reply finds what it says.
+    /// Publishes the connection's state; once a turn, before the first byte of the turn's replies is sent, so that a
+    /// reader of a reply finds the state that follows from it.
     #[inline]
     pub fn publish(&self, now: UnixMs) {
         self.session.info.update(
@@ -151,9 +151,9 @@ impl Connection {
         self.reply.len() + self.behind.as_ref().map_or(0, |behind| behind.output.len())
     }
 
-    /// Has `write` append a message to the output, which is sent when the log is durable up to `hold`. The message follows a
-    /// long reply that is being written, and the reply of a wait that has ended: that reply may show what the message is
-    /// about.
+    /// Has `write` append a message to the output, which is sent when the log is durable up to `hold`. The message
+    /// follows a long reply that is being written, and the reply of a wait that has ended: that reply may show what the
+    /// message is about.
     pub fn give(&mut self, hold: Lsn, write: impl FnOnce(&mut Self)) {
         if self.session.rest.is_none() && !self.session.awaits_answer() {
             if hold > Lsn(0) {

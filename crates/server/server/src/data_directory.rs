@@ -1,5 +1,5 @@
-//! Looks at the data directory before a start: a wrong path, a disk that is not mounted, or the directory of another server must
-//! not become an empty database in silence.
+//! Looks at the data directory before a start: a wrong path, a disk that is not mounted, or the directory of another
+//! server must not become an empty database in silence.
 //!
 //! ```text
 //! missing          -> new, if its parent is there (only the last component is created)

@@ -1,6 +1,7 @@
 //! Messages that are no replies, from the worker's outlet into the output of its connections.
 //!
-//! They go in between requests, so that a message stands behind the reply of the command that caused it and never inside one.
+//! They go in between requests, so that a message follows the reply of the command that caused it and is never inside
+//! one.
 
 use crate::connection::Connection;
 use crate::executor::ClientLimits;
@@ -12,7 +13,7 @@ use slab::Slab;
 /// Output delivered in one step: other connections have their turn in between.
 pub(crate) const DELIVERED_BYTES_MAX: usize = 1 << 20;
 
-/// The channel on which a RESP2 connection is told what the one that has chosen it is to forget.
+/// The channel on which a RESP2 connection receives the invalidations that another connection redirects to it.
 const INVALIDATION_CHANNEL: &[u8] = b"__redis__:invalidate";
 
 /// Where deliveries end.
@@ -71,7 +72,7 @@ fn give_message(connection: &mut Connection, message: &Message, delivery: u64) {
     connection.give(message.hold, |connection| connection.reply.push_frame(&message.frame));
 }
 
-/// RESP2 has no pushes: there only a subscriber that another connection has chosen can be told, as by a message.
+/// RESP2 has no pushes: there only a subscriber that another connection has chosen receives them, as messages.
 fn give_invalidation(connection: &mut Connection, invalidation: &Invalidation, is_redirected: bool) {
     let reply = &mut connection.reply;
     match reply.protocol() {

@@ -2,10 +2,10 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors beside those of clients: listeners, event queues, log.
+/// Descriptors other than those of clients: listeners, event queues, log.
 const RESERVED: u64 = 64;
 
-/// Raises the limit of open descriptors to what so many clients need.
+/// Raises the limit of open descriptors to what this many clients need.
 ///
 /// # Errors
 /// How many clients there may be, when the system does not allow enough; the limit is then as high as it allows.

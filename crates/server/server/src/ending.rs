@@ -3,14 +3,15 @@
 //! ```text
 //! order -> hold writes -> wait for running turns -> decide -> checkpoint, log synced -> look at the outcome
 //!                                                                 |- saved: stop the acceptor; writes stay held
-//!                                                                 |- failed: release writes, say why, serve on (or `force`)
+//!                                                                 |- failed: release writes, log why, serve on, or end
 //!                                                                 '- called off: release writes, serve on
 //! ```
 //!
-//! E1. The decision comes after every turn that began before the hold, so a write is either part of what the decision sees or
-//!     never acknowledged.
-//! E2. A server whose data could not be saved goes on serving, unless the order says `force`; it then ends with an error.
-//! E3. SHUTDOWN ABORT calls an order off until the outcome is known. A checkpoint that has begun goes on.
+//! E1. The decision comes after every turn that began before the hold, so a write is either part of what the decision
+//!     sees or never acknowledged.
+//! E2. A server whose data could not be saved keeps serving, unless the order says `force`; it then ends with an
+//!     error.
+//! E3. SHUTDOWN ABORT calls an order off until the outcome is known. A checkpoint that has begun continues.
 
 use crate::listen::AcceptorHandle;
 use crate::mailbox::Mailbox;
@@ -38,8 +39,8 @@ pub(crate) struct Ending<'s> {
 }
 
 impl Ending<'_> {
-    /// Executes orders until one has ended the server, or something else has. Gives what could not be saved where the server
-    /// was forced to end.
+    /// Executes orders until one has ended the server, or something else has. Gives what could not be saved where the
+    /// server was forced to end.
     pub fn run(&self) -> Result<(), ServeError> {
         let (request, pause) = (self.host.part::<ShutdownRequest>(), self.host.part::<Pause>());
         while let Some((order, task)) = request.next() {
@@ -52,13 +53,13 @@ impl Ending<'_> {
                 Err(why) if !flags.force => {
                     pause.release_from_end();
                     self.phase(Phase::Ready);
-                    self.warn(&format!("{order} refused: {why}. The server goes on serving. {REMEDY}"));
+                    self.warn(&format!("{order} refused: {why}. The server keeps serving. {REMEDY}"));
                     task.end(Err(why));
                 }
                 _ if !request.decide() => {
                     pause.release_from_end();
                     self.phase(Phase::Ready);
-                    self.say(&format!("{order} {CALLED_OFF}. The server goes on serving."));
+                    self.say(&format!("{order} {CALLED_OFF}. The server keeps serving."));
                     task.end(Err(CALLED_OFF.to_owned()));
                 }
                 saved => {

@@ -1,13 +1,13 @@
-//! Reads of rows that are not in memory: asked for by workers, made by threads of their own.
+//! Reads of rows that are not in memory: workers ask for them, separate threads make them.
 //!
 //! ```text
-//! worker: command lacks rows -> fetch(want) -----> RowIo: a thread reads the row -----> mailboxes of all who wait for it
+//! worker: command lacks rows -> fetch(want) -----> RowIo: a thread reads the row -----> mailboxes of all waiters
 //!            ^                     '- already being read: waits with the others                    |
-//!            '------------- install under the shard's lock, run the command again <-----------------'
+//!            '------------- install under the shard's lock, run the command again <----------------'
 //! ```
 //!
-//! O1. One read serves all who wait for the row (`Ticket`), and they are told in the order in which they asked.
-//! O2. A thread that reads takes no lock of a shard: the worker that is told installs the row.
+//! O1. One read serves all waiters of the row (`Ticket`). They are notified in the order in which they asked.
+//! O2. A thread that reads takes no lock of a shard: the notified worker installs the row.
 
 use base::ShardId;
 use engine::Ticket;
@@ -39,13 +39,13 @@ pub trait RowIo: Send + Sync {
     fn submit(&self, read: Read);
 }
 
-/// Who waits for a row.
+/// A waiter for a row.
 struct Waiter {
     worker: usize,
     number: u64,
 }
 
-/// All rows that are being read, and who waits for them.
+/// All rows that are being read, and their waiters.
 pub struct Fetches {
     waiters: Mutex<HashMap<(ShardId, Ticket), Vec<Waiter>>>,
     io: Box<dyn RowIo>,
@@ -53,12 +53,12 @@ pub struct Fetches {
 }
 
 impl Fetches {
-    /// Reads by `io`; `tell` gives a worker what has come for it.
+    /// Reads by `io`; `tell` gives a worker the rows that have arrived for it.
     pub fn new(io: Box<dyn RowIo>, tell: impl Fn(usize, Fetched) + Send + Sync + 'static) -> Self {
         Self { waiters: Mutex::default(), io, tell: Box::new(tell) }
     }
 
-    /// Has a row read for a worker, which is told under this number.
+    /// Has a row read for a worker, which is notified under this number.
     pub fn fetch(self: &Arc<Self>, want: &Want, worker: usize, number: u64) {
         let waiter = Waiter { worker, number };
         let mut waiters = self.waiters.lock();
@@ -85,7 +85,7 @@ pub struct Read {
 }
 
 impl Read {
-    /// Reads the row and tells everybody who waits for it. May wait for a device.
+    /// Reads the row and notifies every waiter. May wait for a device.
     pub fn run(self) {
         let mut row = Vec::new();
         let found = match &self.want.rows {
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Whoever asks is told, each under its number, though threads begin and share reads as they come.
+    /// Every waiter is notified under its number, though threads begin and share reads in any order.
     #[test]
     fn everybody_who_waits_for_a_row_is_told() {
         const ROWS: u64 = 200;

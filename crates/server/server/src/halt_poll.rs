@@ -1,14 +1,16 @@
 //! How long a worker looks for events before it sleeps, by how long it waited lately.
 //!
-//! To fall asleep and to be woken costs a worker two switches of threads and, on a core with nothing else to do, a halt, which a
-//! virtual machine leaves and enters through its host: several microseconds in which neither it nor who sent the request gets on.
-//! Clients that are answered at once send again in less than that. So a worker whose last waits were that short looks again for
-//! a while, and gives way to other threads of its core between two looks; one whose waits are long sleeps at once.
+//! Falling asleep and waking costs a worker two switches of threads and, on a core with nothing else to do, a halt,
+//! which a virtual machine leaves and enters through its host: several microseconds in which neither the worker nor the
+//! client that sent the request makes progress. Clients that are answered at once send again in less than that. So a
+//! worker whose last waits were that short polls for a while, and yields to other threads of its core between two
+//! polls; one whose waits are long sleeps at once.
 //!
-//! The rule is that of the halt polling of Linux' KVM (`Documentation/virt/kvm/halt-polling.rst`): the window grows while waits
-//! end a little behind it, and is closed by a wait that no window would have covered.
+//! The rule is that of the halt polling of Linux' KVM (`Documentation/virt/kvm/halt-polling.rst`): the window grows
+//! while waits end a little after it, and is closed by a wait that no window would have covered.
 
-/// Longest window. A client that sends one request at a time is back after 25 us and more: for it no worker stays awake.
+/// Longest window. A client that sends one request at a time is back after 25 us and more: for it no worker stays
+/// awake.
 const WINDOW_NS_MAX: u64 = 20_000;
 
 /// The first window after none.
@@ -21,7 +23,7 @@ pub struct HaltPoll {
 }
 
 impl HaltPoll {
-    /// How long to look before the next sleep, in nanoseconds; 0 when looking would be in vain.
+    /// How long to poll before the next sleep, in nanoseconds; 0 when polling would find nothing.
     #[inline]
     pub fn window_ns(&self) -> u64 {
         self.window_ns

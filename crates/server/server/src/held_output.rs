@@ -5,11 +5,11 @@
 //!                               ^ lsn 100 ^ lsn 180
 //! ```
 //!
-//! The connection goes on executing meanwhile: what comes later stands behind the marks, and goes when they are passed.
+//! The connection keeps executing meanwhile: later output follows the marks, and goes when they are passed.
 //!
-//! O1. Positions and LSNs of marks ascend. So the output up to the first mark that is not passed may be sent, and a reply
-//!     that waits for no more than the mark before it needs none of its own.
-//! O2. Replies that come between two looks at the log share a mark: they will mostly be made durable together.
+//! O1. Positions and LSNs of marks ascend. So the output up to the first mark that is not passed may be sent, and a
+//!     reply that waits for no more than the mark before it needs none of its own.
+//! O2. Replies written between two checks of the log share a mark: one sync will mostly make them durable together.
 
 use base::Lsn;
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ pub struct HeldOutput {
     marks: VecDeque<Mark>,
     /// Bytes sent; positions of marks count from the same beginning.
     sent: u64,
-    /// Nobody has looked since the last mark was made.
+    /// The log was not checked since the last mark was made.
     is_open: bool,
 }
 
@@ -34,7 +34,7 @@ struct Mark {
 const MARKS_KEPT: usize = 16;
 
 impl HeldOutput {
-    /// What stands behind the first `unsent` bytes of the unsent output waits for the log to be durable up to `lsn`.
+    /// Holds everything after the first `unsent` bytes of the unsent output until the log is durable up to `lsn`.
     pub fn hold(&mut self, unsent: usize, lsn: Lsn) {
         match self.marks.back_mut() {
             Some(last) if last.lsn >= lsn => {}

@@ -58,11 +58,11 @@ pub fn listen_tcp(address: SocketAddr, backlog: i32) -> io::Result<Listener> {
     Ok(Listener::Tcp(TcpListener::from_std(socket.into())))
 }
 
-/// Listens on a path, readable and writable as `mode` says from its first moment. A socket file that nobody answers on any
-/// more is replaced.
+/// Listens on a path, readable and writable as `mode` says from its first moment. A socket file on which no server
+/// answers any more is replaced.
 ///
 /// # Errors
-/// The operating system's; `AddrInUse` when somebody answers on the path.
+/// The operating system's; `AddrInUse` when another server answers on the path.
 pub fn listen_unix(path: &Path, mode: u32) -> io::Result<Listener> {
     if std::os::unix::net::UnixStream::connect(path).is_ok() {
         return Err(io::Error::new(ErrorKind::AddrInUse, "another server answers on this socket"));
@@ -71,8 +71,8 @@ pub fn listen_unix(path: &Path, mode: u32) -> io::Result<Listener> {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    // Bound under a name of its own and moved into place when its permissions are right: never open to others in between
-    // (CVE-2023-45145).
+    // Bound under a name of its own and moved into place when its permissions are right: never open to others in
+    // between (CVE-2023-45145).
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let private = parent.join(format!(".onggi-{}", std::process::id()));
     std::fs::create_dir(&private)?;
@@ -101,32 +101,55 @@ impl Listener {
     }
 }
 
-/// A listening socket, where it is, and the language of the clients that come by it.
+/// What a listener expects of its clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kind {
+    /// Their language.
+    pub language: Language,
+    /// Whether they speak it over TLS.
+    pub tls: bool,
+}
+
+impl Kind {
+    /// Clients of this language, without TLS.
+    pub fn plain(language: Language) -> Self {
+        Self { language, tls: false }
+    }
+
+    /// Clients of this language, over TLS.
+    pub fn tls(language: Language) -> Self {
+        Self { language, tls: true }
+    }
+}
+
+/// A listening socket, where it is, and what it expects of its clients.
 pub struct Entrance {
     /// Where.
     pub endpoint: Endpoint,
-    /// The language of its clients.
-    pub language: Language,
+    /// What its clients speak.
+    pub kind: Kind,
     /// The socket.
     pub listener: Listener,
 }
 
-/// The address, and the language where that is not RESP: `127.0.0.1:11211 (memcached)`.
+/// The address, and what its clients speak where that is not plain RESP: `127.0.0.1:11211 (memcached, TLS)`.
 impl fmt::Display for Entrance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.endpoint.fmt(f)?;
-        match self.language {
-            Language::Resp => Ok(()),
-            Language::Memcached => f.write_str(" (memcached)"),
-        }
+        f.write_str(match (self.kind.language, self.kind.tls) {
+            (Language::Resp, false) => "",
+            (Language::Resp, true) => " (TLS)",
+            (Language::Memcached, false) => " (memcached)",
+            (Language::Memcached, true) => " (memcached, TLS)",
+        })
     }
 }
 
 impl Entrance {
-    /// Its TCP address and language; `None` for a socket file.
-    fn tcp(&self) -> Option<(SocketAddr, Language)> {
+    /// Its TCP address and kind; `None` for a socket file.
+    fn tcp(&self) -> Option<(SocketAddr, Kind)> {
         match self.endpoint {
-            Endpoint::Tcp(address) => Some((address, self.language)),
+            Endpoint::Tcp(address) => Some((address, self.kind)),
             Endpoint::Unix(_) => None,
         }
     }
@@ -137,7 +160,7 @@ enum Order {
     /// Accept from these too.
     Add(Vec<Entrance>),
     /// Stop listening on these addresses.
-    Remove(Vec<(SocketAddr, Language)>),
+    Remove(Vec<(SocketAddr, Kind)>),
     /// End.
     Stop,
 }
@@ -147,7 +170,7 @@ enum Order {
 pub struct AcceptorHandle {
     orders: Arc<Mailbox<Order>>,
     /// The TCP addresses listened on. Locked while they change, so that two changes follow each other.
-    addresses: Arc<Mutex<Vec<(SocketAddr, Language)>>>,
+    addresses: Arc<Mutex<Vec<(SocketAddr, Kind)>>>,
 }
 
 impl AcceptorHandle {
@@ -156,19 +179,19 @@ impl AcceptorHandle {
         self.orders.send(Order::Stop);
     }
 
-    /// Listens on exactly these TCP addresses from now on; connections stay. An optional address that cannot be had is left
-    /// out.
+    /// Listens on exactly these TCP addresses from now on; connections stay. An optional address that cannot be had is
+    /// left out.
     ///
     /// # Errors
     /// The address that cannot be listened on and why; everything is then as it was.
     pub fn move_to(&self, wanted: &[Place], backlog: i32) -> Result<(), (SocketAddr, io::Error)> {
         let mut addresses = self.addresses.lock();
         let mut added = Vec::new();
-        for place in wanted.iter().filter(|place| !addresses.contains(&(place.address, place.language))) {
+        for place in wanted.iter().filter(|place| !addresses.contains(&(place.address, place.kind))) {
             added.extend(place.listen(backlog).map_err(|error| (place.address, error))?);
         }
-        let is_wanted = |(address, language): &(SocketAddr, Language)| {
-            wanted.iter().any(|place| place.address == *address && place.language == *language)
+        let is_wanted = |(address, kind): &(SocketAddr, Kind)| {
+            wanted.iter().any(|place| place.address == *address && place.kind == *kind)
         };
         let (kept, removed) = addresses.iter().copied().partition::<Vec<_>, _>(is_wanted);
         *addresses = kept.into_iter().chain(added.iter().filter_map(Entrance::tcp)).collect();
@@ -185,8 +208,8 @@ pub struct Place {
     pub address: SocketAddr,
     /// Whether the server does without when this machine does not have the address.
     pub optional: bool,
-    /// The language of the clients that come by it.
-    pub language: Language,
+    /// What its clients speak.
+    pub kind: Kind,
 }
 
 impl Place {
@@ -196,10 +219,7 @@ impl Place {
     /// See [`listen_tcp`].
     pub fn listen(&self, backlog: i32) -> io::Result<Option<Entrance>> {
         match listen_tcp(self.address, backlog) {
-            Ok(listener) => {
-                let (endpoint, language) = (Endpoint::Tcp(self.address), self.language);
-                Ok(Some(Entrance { endpoint, language, listener }))
-            }
+            Ok(listener) => Ok(Some(Entrance { endpoint: Endpoint::Tcp(self.address), kind: self.kind, listener })),
             Err(error) if self.optional && error.kind() != ErrorKind::AddrInUse => Ok(None),
             Err(error) => Err(error),
         }
@@ -208,8 +228,9 @@ impl Place {
 
 /// Accepts connections, on a thread of its own.
 ///
-/// The queue is edge-triggered: each listener that has woken is accepted from until it has no more. Accepting fails when the
-/// process has no descriptor left; the connection then stays in the kernel's queue and is tried again after a while.
+/// The queue is edge-triggered: each listener that has woken is accepted from until it has no more. Accepting fails
+/// when the process has no descriptor left; the connection then stays in the kernel's queue and is tried again after a
+/// while.
 pub struct Acceptor {
     poll: Poll,
     listeners: Slab<Entrance>,
@@ -245,11 +266,11 @@ impl Acceptor {
         self.handle.clone()
     }
 
-    /// Gives each accepted connection and its language to `deal`, until told to stop.
+    /// Gives each accepted connection, and what its client speaks, to `deal`, until it is stopped.
     ///
     /// # Errors
     /// When the event queue fails. Errors of single connections are dropped with them.
-    pub fn run(mut self, mut deal: impl FnMut(Socket, Language)) -> io::Result<()> {
+    pub fn run(mut self, mut deal: impl FnMut(Socket, Kind)) -> io::Result<()> {
         let mut events = Events::with_capacity(64);
         let (mut orders, mut woken) = (Vec::new(), Vec::new());
         let mut again = false;
@@ -291,11 +312,11 @@ impl Acceptor {
     }
 
     /// Accepts until there is nothing more; false when something is left that could not be taken.
-    fn accept_all(&self, index: usize, deal: &mut impl FnMut(Socket, Language)) -> bool {
-        let Some(Entrance { listener, language, .. }) = self.listeners.get(index) else { return true };
+    fn accept_all(&self, index: usize, deal: &mut impl FnMut(Socket, Kind)) -> bool {
+        let Some(Entrance { listener, kind, .. }) = self.listeners.get(index) else { return true };
         loop {
             match listener.accept() {
-                Ok(socket) => deal(socket, *language),
+                Ok(socket) => deal(socket, *kind),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                 Err(_) => return false,
@@ -322,19 +343,21 @@ mod tests {
         (tcp.local_addr().unwrap(), listener)
     }
 
-    /// Listening moves to other addresses while a connection stays, a place in use changes nothing, and the thread ends.
+    /// Listening moves to other addresses while a connection stays, a place in use changes nothing, and the thread
+    /// ends.
     #[test]
     fn moves_and_stops() {
         let (first, second, taken) = (listener(), listener(), listener());
         let (old, new) = (first.0, second.0);
         drop(second);
-        let (endpoint, language) = (Endpoint::Tcp(old), Language::Memcached);
-        let acceptor = Acceptor::new(vec![Entrance { endpoint, language, listener: first.1 }]).unwrap();
+        let kind = Kind::plain(Language::Memcached);
+        let endpoint = Endpoint::Tcp(old);
+        let acceptor = Acceptor::new(vec![Entrance { endpoint, kind, listener: first.1 }]).unwrap();
         let handle = acceptor.handle();
         let thread = thread::spawn(move || {
             let mut sockets = Vec::new();
-            acceptor.run(|mut socket, language| {
-                assert_eq!(language, Language::Memcached);
+            acceptor.run(|mut socket, found| {
+                assert_eq!(found, kind);
                 socket.write_all(b"hello").unwrap();
                 sockets.push(socket);
             })
@@ -346,7 +369,7 @@ mod tests {
             Ok::<_, io::Error>(stream)
         };
         let stays = greeted(old).unwrap();
-        let place = |address| Place { address, optional: false, language: Language::Memcached };
+        let place = |address| Place { address, optional: false, kind };
         let refused = handle.move_to(&[place(new), place(taken.0)], 16).unwrap_err();
         assert_eq!((refused.0, refused.1.kind()), (taken.0, ErrorKind::AddrInUse));
         greeted(old).unwrap();
@@ -366,7 +389,7 @@ mod tests {
     #[test]
     fn optional_places_may_be_missing() {
         let nowhere = "192.0.2.1:0".parse().unwrap();
-        assert!(Place { address: nowhere, optional: true, language: Language::Resp }.listen(16).unwrap().is_none());
-        assert!(Place { address: nowhere, optional: false, language: Language::Resp }.listen(16).is_err());
+        assert!(Place { address: nowhere, optional: true, kind: Kind::default() }.listen(16).unwrap().is_none());
+        assert!(Place { address: nowhere, optional: false, kind: Kind::default() }.listen(16).is_err());
     }
 }

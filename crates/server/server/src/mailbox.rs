@@ -1,7 +1,8 @@
 //! How other threads reach a worker: a list of messages and a wake-up of its loop.
 //!
-//! M1. A message is in the list before the wake-up is sent, and the worker empties the list after it woke: none is lost.
-//! M2. The wake-up is a system call, so it is sent only by whoever finds the list empty.
+//! M1. A message is in the list before the wake-up is sent, and the worker empties the list after it woke: no message
+//!     is lost.
+//! M2. The wake-up is a system call, so only a sender that finds the list empty makes it.
 
 use crate::sync::{AtomicBool, Mutex};
 use std::io;

@@ -1,30 +1,137 @@
-//! What the server says about itself to other threads of its process: the text of INFO, whether it works, whether it serves.
+//! What the server says about itself to other threads of its process: the text of INFO, whether it works, whether it
+//! serves.
 
 use crate::executor::Shared;
 use admin::Figures;
+use admin::info::section_names;
 use base::DbIndex;
+use command::acl;
+use command::audit::Proof;
+use command::blocking::{Awaited, Block, Task};
 use command::call::call;
-use command::stats::WorkerStats;
+use command::clients::Address;
+use command::login::Login;
+use command::stats::{BUCKET_COUNT, WorkerStats};
 use command::{Args, Ctx, Session};
 use durability::Durability;
+use parking_lot::Mutex;
 use proto::{Protocol, ReplyBuffer, Span};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use store::{At, LockSet, Scratch, WriteClass};
 
 /// Longest time between the beginnings of two turns of a worker that works: an idle one turns twenty times a second.
 const TURN_WITHIN_MS: i64 = 2000;
 
-/// The text of `INFO everything`. Shards are locked one after the other, each for the time that two numbers take to read.
+/// The section of INFO that needs the locks of all shards. A worker counts it.
+const KEYSPACE: &str = "keyspace";
+
+/// Longest reply that is handed out, in bytes.
+const REPLY_BYTES_MAX: usize = 16 << 20;
+
+/// What workers note for other threads: a part of the [`Host`](command::Host).
+#[derive(Default)]
+pub struct Observed {
+    /// The section Keyspace of INFO, of at most a second ago while it is asked for.
+    keyspace: Mutex<Option<String>>,
+    /// Whether it was asked for since it was last counted.
+    is_wanted: AtomicBool,
+}
+
+impl Observed {
+    /// Counts the keys of all databases after a scrape. Called once a second by one worker, which takes the locks of
+    /// the shards one after the other.
+    pub fn count(&self, shared: &Shared) {
+        if self.is_wanted.swap(false, Ordering::Relaxed)
+            && let Some(Asked::Reply(reply)) = ask(shared, &["INFO", KEYSPACE])
+        {
+            *self.keyspace.lock() = verbatim(&reply);
+        }
+    }
+}
+
+/// What a command answers.
+pub enum Asked {
+    /// Its reply in RESP3.
+    Reply(Vec<u8>),
+    /// Workers are at it.
+    Task(Arc<dyn Task>),
+}
+
+/// The text of `INFO everything`, without a lock of a shard: keys are those that a worker has counted last.
 pub fn info(shared: &Shared) -> Option<String> {
-    const WORDS: &[u8] = b"INFOeverything";
-    let spans = [Span::new(0, 4)?, Span::new(4, WORDS.len() - 4)?];
-    let args = Args::new(WORDS, &spans, &[]);
+    let words: Vec<_> = std::iter::once("INFO").chain(section_names().filter(|name| *name != KEYSPACE)).collect();
+    let Some(Asked::Reply(reply)) = ask(shared, &words) else { return None };
+    let mut text = verbatim(&reply)?;
+    let keyspace = shared.host.find::<Observed>().and_then(|observed| {
+        observed.is_wanted.store(true, Ordering::Relaxed);
+        observed.keyspace.lock().clone()
+    });
+    text.push_str("\r\n\r\n");
+    text.push_str(keyspace.as_deref().unwrap_or("# Keyspace"));
+    Some(text)
+}
+
+/// Whether a client may run a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It may.
+    Granted,
+    /// It needs to log in, or its login was wrong.
+    NoLogin,
+    /// It has logged in as a user that may not run the command.
+    Forbidden,
+}
+
+/// Whether the user of a client on this host may run a command: one that logs in, or else `default`.
+pub fn access(shared: &Shared, login: Option<(&str, &str)>, words: &[&str]) -> Access {
+    let (users, now) = (shared.host.part::<Login>(), shared.store.clock.now_ms());
+    let user = match login {
+        Some((user, password)) => {
+            // A source of its own: a page with a wrong password does not delay logins of other clients.
+            let page = Address::Tcp((Ipv4Addr::UNSPECIFIED, 0).into());
+            let found = users.attempt(user.as_bytes(), password.as_bytes(), &page, now).user;
+            if found.is_none() {
+                let shown = (user.as_bytes(), Proof::Password);
+                users.audit.login(&Session::new(0, false, now), shown, false, now);
+            }
+            found
+        }
+        None => Some(users.users.default_user().clone()).filter(|user| user.rules().is_open()),
+    };
+    let (Some(user), Some((bytes, spans))) = (user, request(words)) else { return Access::NoLogin };
+    let args = Args::new(&bytes, &spans, &[]);
+    let row = shared.table.resolve(&args);
+    match row.is_ok_and(|row| acl::check(&user.rules(), &row, &args, users.users.scope(DbIndex(0))).is_ok()) {
+        true => Access::Granted,
+        // Another user may be allowed to run it.
+        false if login.is_none() => Access::NoLogin,
+        false => Access::Forbidden,
+    }
+}
+
+/// The bytes of a request, and where its words are in them.
+fn request(words: &[&str]) -> Option<(Vec<u8>, Vec<Span>)> {
+    let (bytes, mut spans) = (words.concat().into_bytes(), Vec::with_capacity(words.len()));
+    let mut from = 0;
+    for word in words {
+        spans.push(Span::new(from, word.len())?);
+        from += word.len();
+    }
+    Some((bytes, spans))
+}
+
+/// Runs a command that takes no lock of a shard, as a client of no connection. The statistics leave its calls out.
+pub fn ask(shared: &Shared, words: &[&str]) -> Option<Asked> {
+    let (bytes, spans) = request(words)?;
+    let args = Args::new(&bytes, &spans, &[]);
     let row = shared.table.resolve(&args).ok()?;
     let now = shared.store.clock.now_ms();
     let mut session = Session::new(0, true, now);
     let mut reply = ReplyBuffer::new(Protocol::Resp3);
-    // These calls belong to no client, so the statistics leave them out.
-    let stats = WorkerStats::new(shared.table.rows().len());
+    // Figures of no command: a call that is in no table is not counted.
+    let stats = WorkerStats::new(0);
     let at = At { now, db: DbIndex(0), touch: false, worker: 0, writes: WriteClass::Nothing };
     let called = shared.store.commit(&mut Scratch::default(), &LockSet::None, &at, |txn| {
         let (session, reply) = (&mut session, &mut reply);
@@ -34,10 +141,49 @@ pub fn info(shared: &Shared) -> Option<String> {
         )
     });
     called.ok()?;
-    let bytes: Vec<u8> = reply.io_slices().flat_map(|slice| slice.to_vec()).collect();
-    // `=123\r\ntxt:` and the text.
-    let text = String::from_utf8_lossy(&bytes);
+    if let Some(Block { what: Awaited::Task(task), .. }) = session.block.take() {
+        return Some(Asked::Task(task));
+    }
+    Some(Asked::Reply(bytes_of(&reply)))
+}
+
+/// The reply of a task that is over.
+pub fn answer(task: &dyn Task) -> Option<Vec<u8>> {
+    if !task.is_over() {
+        return None;
+    }
+    let mut reply = ReplyBuffer::new(Protocol::Resp3);
+    // An error is a reply as well.
+    let _ = task.answer(&mut reply);
+    Some(bytes_of(&reply))
+}
+
+fn bytes_of(reply: &ReplyBuffer) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for slice in reply.io_slices() {
+        bytes.extend_from_slice(&slice);
+    }
+    bytes.truncate(REPLY_BYTES_MAX);
+    bytes
+}
+
+/// The text of `=123\r\ntxt:text\r\n`.
+fn verbatim(reply: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(reply);
     text.split_once("\r\ntxt:").map(|(_, text)| text.trim_end().to_owned())
+}
+
+/// Calls of all commands by their duration: the buckets of [`command::stats::bucket_upper_ns`].
+pub fn durations(shared: &Shared) -> Vec<u64> {
+    let mut sums = vec![0u64; BUCKET_COUNT];
+    for worker in shared.host.part::<Arc<Figures>>().workers() {
+        for command in (0..).map_while(|row| worker.stats.command(row)).filter(|command| command.calls.get() > 0) {
+            for (sum, bucket) in sums.iter_mut().zip(&command.durations) {
+                *sum = sum.wrapping_add(bucket.get());
+            }
+        }
+    }
+    sums
 }
 
 /// Whether every worker turns.
@@ -68,5 +214,8 @@ pub fn readiness(shared: &Shared) -> Result<(), String> {
     if status.and_then(|status| status.log).is_some_and(|log| log.failure.is_some()) {
         return Err("the log takes no changes; see the server's log, and the room on the disk".to_owned());
     }
-    shared.store.gate.refusal().map_or(Ok(()), Err)
+    if shared.store.gate.refuses_writes() {
+        return Err("the last checkpoint failed, so changes are refused; see the server's log".to_owned());
+    }
+    Ok(())
 }

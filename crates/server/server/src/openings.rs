@@ -1,5 +1,5 @@
-//! How requests have begun, and the rows they asked for: of a request that begins alike, neither its count nor its name is
-//! read again.
+//! How requests have begun, and the rows they asked for: of a request that begins alike, neither its count nor its name
+//! is read again.
 
 use command::table::Row;
 use command::{Args, CommandTable};
@@ -16,7 +16,7 @@ pub struct Openings([Known; PLACES]);
 pub struct Known {
     /// The beginning of a request.
     pub opening: Opening,
-    /// Its command's row, which takes so many arguments.
+    /// Its command's row, for this number of arguments.
     pub row: Option<Row>,
 }
 
@@ -33,8 +33,8 @@ impl Openings {
         &self.0[place_of(input)]
     }
 
-    /// Remembers a request at the start of `input`, unless its row follows from more than its name and the number of its
-    /// arguments.
+    /// Remembers a request at the start of `input`, unless its row follows from more than its name and the number of
+    /// its arguments.
     #[inline(never)]
     pub fn remember(&mut self, table: &CommandTable, input: &[u8], spans: &[Span], args: &Args<'_>, row: &Row) {
         let is_by_name = table.find(&args[0]).is_some_and(|found| found.index == row.index);

@@ -1,8 +1,8 @@
-//! How much of a worker's time the walk of a checkpoint and other chores get while clients wait: the walk a quarter where there is
-//! time left, less the more of it clients need.
+//! How much of a worker's time the walk of a checkpoint and other chores get while clients wait: the walk a quarter
+//! where there is time left, less the more of it clients need.
 //!
-//! Throughput during a checkpoint is what the walk leaves: with a quarter of a worker that is busy throughout, 0.75 of what it
-//! was, with a sixteenth 0.94. The walk takes longer for it, and never stands still.
+//! Throughput during a checkpoint is what the walk leaves: with a quarter of a worker that is busy throughout, 0.75 of
+//! what it was, with a sixteenth 0.94. The walk takes longer for it, and never stands still.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// For what somebody waits for: the walk of a checkpoint, MEMORY EXPLAIN.
+    /// For work that a client or thread waits for: the walk of a checkpoint, MEMORY EXPLAIN.
     pub(crate) const WAITED_FOR: Self = Self { least: 4, most: 16 };
     /// For what only makes things faster later.
     pub(crate) const AT_LEISURE: Self = Self { least: 8, most: 32 };
@@ -61,7 +61,7 @@ impl Need {
         self.percent
     }
 
-    /// A slice that began then has taken so long, in which nobody looked for clients.
+    /// Excludes a slice from the window: it began at `begin` and took `spent`, and clients were not looked for in it.
     pub(crate) fn leave_out(&mut self, begin: Instant, spent: Duration) {
         self.seen = begin + spent;
         self.since += spent;
@@ -88,7 +88,7 @@ impl Pace {
         !has_clients || now >= self.rest_until
     }
 
-    /// A slice that began then has taken so long.
+    /// Notes a slice that began at `begin` and took `spent`.
     pub(crate) fn has_taken(&mut self, begin: Instant, spent: Duration) {
         self.rest_until = begin + spent * self.share;
         self.need.leave_out(begin, spent);
@@ -101,7 +101,7 @@ mod tests {
 
     const SLICE: Duration = Duration::from_micros(100);
 
-    /// The walk's part of the time with turns of so many microseconds each, and as many in between without clients.
+    /// The walk's part of the time with turns of `clients_us` with clients, and `idle_us` without clients in between.
     fn walked(clients_us: u64, idle_us: u64) -> f64 {
         let begin = Instant::now();
         let (mut now, mut spent) = (begin, Duration::ZERO);
@@ -119,7 +119,8 @@ mod tests {
         spent.as_secs_f64() / now.saturating_duration_since(begin).as_secs_f64()
     }
 
-    /// A worker that clients keep busy gives a sixteenth; one that is busy for a third of its time gives more than a quarter.
+    /// A worker that clients keep busy gives a sixteenth; one that is busy for a third of its time gives more than a
+    /// quarter.
     #[test]
     fn clients_come_first() {
         let busy = walked(50, 0);

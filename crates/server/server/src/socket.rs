@@ -1,5 +1,6 @@
-//! A client's socket: TCP or unix.
+//! A client's socket: TCP, TCP with TLS, or unix.
 
+use crate::tls_socket::{Handshake, TlsSocket};
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
@@ -16,6 +17,8 @@ pub enum Socket {
     Tcp(TcpStream),
     /// On this machine.
     Unix(UnixStream),
+    /// Over IPv4 or IPv6, with TLS. Boxed, so that the other variants stay small.
+    Tls(Box<TlsSocket>),
 }
 
 /// Calls the same method on whichever socket it is.
@@ -24,6 +27,7 @@ macro_rules! either {
         match $socket {
             Socket::Tcp($it) => $call,
             Socket::Unix($it) => $call,
+            Socket::Tls($it) => $call,
         }
     };
 }
@@ -33,16 +37,75 @@ impl Socket {
     pub fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
         match self {
             Self::Tcp(socket) => Some((socket.peer_addr().ok()?, socket.local_addr().ok()?)),
+            Self::Tls(socket) => Some((socket.tcp.peer_addr().ok()?, socket.tcp.local_addr().ok()?)),
             Self::Unix(_) => None,
         }
     }
 
-    /// Has the kernel probe a silent TCP peer after so many seconds; 0 leaves it alone. A kernel that refuses only finds dead
-    /// peers later.
+    /// Whether a TLS handshake is not over: nothing is read or sent for the client before.
+    #[inline]
+    pub fn is_handshaking(&self) -> bool {
+        matches!(self, Self::Tls(socket) if socket.is_handshaking())
+    }
+
+    /// Continues the handshake.
+    ///
+    /// # Errors
+    /// See [`TlsSocket::shake`].
+    pub fn shake(&mut self) -> io::Result<Handshake> {
+        match self {
+            Self::Tls(socket) => socket.shake(),
+            Self::Tcp(_) | Self::Unix(_) => Ok(Handshake::Done),
+        }
+    }
+
+    /// The certificate that the client has shown in its handshake, in DER.
+    pub fn client_certificate(&self) -> Option<&[u8]> {
+        match self {
+            Self::Tls(socket) => socket.client_certificate(),
+            Self::Tcp(_) | Self::Unix(_) => None,
+        }
+    }
+
+    /// Whether a read may give something although the last one came up short.
+    #[inline]
+    pub fn has_more(&self) -> bool {
+        matches!(self, Self::Tls(socket) if socket.has_more())
+    }
+
+    /// Whether bytes that [`Write::write`] has taken wait to be sent.
+    #[inline]
+    pub fn has_pending(&self) -> bool {
+        matches!(self, Self::Tls(socket) if socket.has_pending())
+    }
+
+    /// Sends such bytes; false when the socket takes no more.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn send_pending(&mut self) -> io::Result<bool> {
+        match self {
+            Self::Tls(socket) => socket.send_pending(),
+            Self::Tcp(_) | Self::Unix(_) => Ok(true),
+        }
+    }
+
+    /// Notifies the peer that nothing more comes, where the protocol can say that.
+    pub fn close(&mut self) {
+        if let Self::Tls(socket) = self {
+            socket.close();
+        }
+    }
+
+    /// Makes the kernel probe a TCP peer that has been silent for `seconds`; 0 turns this off. If the kernel refuses,
+    /// dead peers are found later.
     pub fn set_keepalive(&self, seconds: u32) {
-        if let Self::Tcp(socket) = self
-            && seconds > 0
-        {
+        let socket = match self {
+            Self::Tcp(socket) => socket,
+            Self::Tls(socket) => &socket.tcp,
+            Self::Unix(_) => return,
+        };
+        if seconds > 0 {
             let time = Duration::from_secs(seconds.into());
             let probes = TcpKeepalive::new().with_time(time).with_interval(time / 3).with_retries(3);
             let _ = SockRef::from(socket).set_tcp_keepalive(&probes);
@@ -52,7 +115,11 @@ impl Socket {
 
 impl AsRawFd for Socket {
     fn as_raw_fd(&self) -> RawFd {
-        either!(self, it => it.as_raw_fd())
+        match self {
+            Self::Tls(socket) => socket.tcp.as_raw_fd(),
+            Self::Tcp(socket) => socket.as_raw_fd(),
+            Self::Unix(socket) => socket.as_raw_fd(),
+        }
     }
 }
 
@@ -76,16 +143,30 @@ impl Write for Socket {
     }
 }
 
+/// Calls the same method on the operating system's socket.
+macro_rules! source {
+    ($socket:expr, $it:ident => $call:expr) => {
+        match $socket {
+            Socket::Tcp($it) => $call,
+            Socket::Unix($it) => $call,
+            Socket::Tls(tls) => {
+                let $it = &mut tls.tcp;
+                $call
+            }
+        }
+    };
+}
+
 impl Source for Socket {
     fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
-        either!(self, it => it.register(registry, token, interests))
+        source!(self, it => it.register(registry, token, interests))
     }
 
     fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
-        either!(self, it => it.reregister(registry, token, interests))
+        source!(self, it => it.reregister(registry, token, interests))
     }
 
     fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
-        either!(self, it => it.deregister(registry))
+        source!(self, it => it.deregister(registry))
     }
 }

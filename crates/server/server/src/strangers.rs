@@ -1,7 +1,7 @@
-//! Connections that have not logged in: there are only so many of them.
+//! Connections that have not logged in. Their number is limited.
 //!
-//! When one more comes, the one that has waited longest makes room. To turn the new one away instead would let whoever holds
-//! the places open keep everybody out; this way a client gets in that logs in before so many others have come.
+//! When one more arrives, the oldest is closed. If the new one were refused instead, an attacker that keeps the places
+//! occupied could lock all clients out. This way a client gets in if it logs in before `max` others have arrived.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 /// The queue's dead entries are swept out when it is this many times longer than there may be strangers.
 const SWEEP_FACTOR: usize = 4;
 
-/// Who has not logged in, the one that came first at the front. Kept by the thread that accepts.
+/// Connections that have not logged in, oldest at the front. Owned by the thread that accepts.
 #[derive(Default)]
 pub struct Strangers {
     queue: VecDeque<(u64, Weak<Stranger>)>,
@@ -28,8 +28,8 @@ impl Drop for Stranger {
 }
 
 impl Strangers {
-    /// Takes a new connection in. Gives what it holds until it has logged in, and which other client is to be closed because
-    /// there are more than `max` now.
+    /// Takes a new connection in. Gives what it holds until it has logged in, and which other client is to be closed
+    /// because there are more than `max` now.
     pub fn enter(&mut self, client: u64, max: usize) -> (Arc<Stranger>, Option<u64>) {
         let stranger = Arc::new(Stranger(self.count.clone()));
         let is_full = self.count.fetch_add(1, Ordering::Relaxed) >= max;

@@ -1,5 +1,5 @@
-//! What the mailbox is made of. A build with `--cfg shuttle` takes shuttle's lock and atomics instead, whose every use is a
-//! point where another thread may go on, so that tests run the same code under chosen schedules; see `tests/schedules.rs`.
+//! What the mailbox is made of. A build with `--cfg shuttle` takes shuttle's lock and atomics instead: at each use
+//! another thread may run, so tests run the same code under chosen schedules; see `tests/schedules.rs`.
 
 #[cfg(not(shuttle))]
 mod chosen {

@@ -1,7 +1,8 @@
-//! One worker's turn over a batch: what stands before a request, its locks, its call, what it leaves in figures and logs.
+//! One worker's turn over a batch: the checks before a request, its locks, its call, and its entries in figures and
+//! logs.
 //!
 //! ```text
-//! row, arguments -> plain? else login, MULTI, pause, budget -> lock one shard, or several -> watchers -> call -> figures
+//! row, arguments -> plain? else login, MULTI, pause, budget -> lock shards -> watchers -> call -> figures
 //! ```
 
 use crate::connection::Connection;
@@ -9,6 +10,7 @@ use crate::executor::{ClientLimits, Shared};
 use base::{KeyspaceId, Lsn, ShardId, SlotId, UnixMs};
 use command::blocking::WaitingCall;
 use command::call::{Done, call, fail};
+use command::error;
 use command::pause::Pause;
 use command::session::Replies;
 use command::spec::{Answer, Look};
@@ -22,9 +24,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use store::{Admission, At, Blocked, LockSet, RecordSink, Scratch, Txn, Way, WriteClass};
-
-/// Answered to what needs memory when there is none to be made.
-const OUT_OF_MEMORY: &[u8] = b"OOM command not allowed when used memory > 'maxmemory'.";
 
 /// Where a key belongs: a [`Key`] without its bytes.
 #[derive(Clone, Copy)]
@@ -62,7 +61,8 @@ pub struct Turn<'t> {
     durable: Lsn,
     /// A write of this turn waits for memory, so others that need any do not try.
     awaits_memory: Cell<bool>,
-    /// When the request before this one was done: one reading of the counter serves as its end and the next one's begin.
+    /// When the request before this one was done: one reading of the counter serves as its end and the next one's
+    /// begin.
     before: u64,
 }
 
@@ -99,8 +99,8 @@ impl<'t> Turn<'t> {
         self.before
     }
 
-    /// Runs one request: refuses it if it has no row, queues it inside MULTI, else takes its locks and calls it. `place` is
-    /// that of its first key, and the way there.
+    /// Runs one request: refuses it if it has no row, queues it inside MULTI, else takes its locks and calls it.
+    /// `place` is that of its first key, and the way there.
     ///
     /// # Errors
     /// [`Blocked`]: it changed nothing and is to be run again.
@@ -138,8 +138,8 @@ impl<'t> Turn<'t> {
         let (touch, writes) = (!session.no_touch, row.writes);
         let mut at = At { now: self.now, db: session.db, touch, worker: self.worker, writes };
         let mut request = Request { row, args, hashed: None, session, reply, turn: &*self };
-        // A bug that panics before the first change costs its request, not the worker; the store has opened the locks. After
-        // a change the store has ended the process.
+        // A bug that panics before the first change costs its request, not the worker; the store has opened the locks.
+        // After a change the store has ended the process.
         let outcome = match place {
             Some((place, way)) if row.has_one_key => catch_unwind(AssertUnwindSafe(|| {
                 request.hashed = Some(place);
@@ -189,8 +189,8 @@ impl<'t> Turn<'t> {
         Ok(())
     }
 
-    /// Runs a request that answers from one entry the short way, with the same figures. False, with nothing done, when it has to
-    /// go the way of all.
+    /// Runs a request that answers from one entry on the fast path, with the same figures. False, with nothing done,
+    /// when it has to take the path of all requests.
     #[inline]
     fn read(
         &mut self,
@@ -252,7 +252,7 @@ impl<'t> Turn<'t> {
         true
     }
 
-    /// Whether it is a subcommand of CLIENT, behind which CLIENT CACHING stays in force.
+    /// Whether it is a subcommand of CLIENT, after which CLIENT CACHING stays in force.
     #[cold]
     fn is_about_client(&self, row: &Row) -> bool {
         self.shared.table.rows().get(row.index as usize).is_some_and(|(name, _)| name.starts_with("client|"))
@@ -267,7 +267,7 @@ impl<'t> Turn<'t> {
         if let Some(lsn) = scratch.hold() {
             connection.session.seen = connection.session.seen.max(lsn);
         }
-        // INFO and its like tell of the server and not of the data, and are needed most when the log has stopped.
+        // INFO and its like report on the server and not on the data, and are needed most when the log has stopped.
         let is_of_server = row.spec.flags.contains(Flags::LOADING) && row.spec.locks != Locks::Queue;
         if let Some(lsn) = scratch.hold()
             && !is_of_server
@@ -281,7 +281,7 @@ impl<'t> Turn<'t> {
     #[cold]
     fn panicked(&mut self, connection: &mut Connection, row: &Row, mark: ReplyMark) {
         let name = row.spec.name;
-        let text = format!("ERR internal error in '{name}': a bug of this server; nothing was changed");
+        let text = error::internal(name);
         self.stats.count_error(text.as_bytes());
         connection.session.rest = None;
         connection.reply.rewind(mark);
@@ -294,7 +294,8 @@ impl<'t> Turn<'t> {
     fn refused_by_log(&self, scratch: &mut Scratch, connection: &mut Connection, row: &Row) {
         let Connection { session, reply, .. } = connection;
         // A log that was removed meanwhile refuses nothing; the client tries again as it would after any refusal.
-        let text = self.shared.store.log_of(scratch).map_or("MISCONF try again".to_owned(), |log| log.refusal());
+        let log = self.shared.store.log_of(scratch);
+        let text = error::log_failed(&log.map_or_else(|| "try again".to_owned(), |log| log.refusal()));
         command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
     }
 
@@ -317,8 +318,8 @@ impl<'t> Turn<'t> {
         Ok(())
     }
 
-    /// What stands in the way of a request when anything might: a wrong password's delay, a pause, login, MULTI, the memory
-    /// budget. True when the request has been answered.
+    /// Checks for what may stop a request when anything might: the delay after a wrong password, a pause, login, MULTI,
+    /// the memory budget. True when the request has been answered.
     ///
     /// # Errors
     /// [`Blocked`] while it has to wait.
@@ -335,14 +336,14 @@ impl<'t> Turn<'t> {
             return Ok(true);
         }
         if self.shared.store.is_over_budget() && !self.has_room(scratch, session, row, args)? {
-            command::gate::reject(session, self.stats, row, OUT_OF_MEMORY, reply);
+            command::gate::reject(session, self.stats, row, error::OUT_OF_MEMORY.as_bytes(), reply);
             return Ok(true);
         }
         Ok(false)
     }
 
-    /// What stands in the way of a connection that is not in its plain state: a wrong password's delay, a pause, login,
-    /// MULTI. True when the request has been answered.
+    /// Checks for what may stop a connection that is not in its plain state: the delay after a wrong password, a pause,
+    /// login, MULTI. True when the request has been answered.
     ///
     /// # Errors
     /// [`Blocked`] while it has to wait.
@@ -372,6 +373,9 @@ impl<'t> Turn<'t> {
         if command::gate::stop_stranger(session, &self.shared.host, self.stats, row, reply) {
             return Ok(true);
         }
+        if command::gate::stop_forbidden(session, &self.shared.host, self.stats, (row, args), self.now, reply) {
+            return Ok(true);
+        }
         if session.subscriptions.is_some() {
             // A container's first subcommand may have been asked for by the container's name alone.
             let shown = if args.len() == 1 { self.shared.table.named(args).unwrap_or(*row) } else { *row };
@@ -385,15 +389,12 @@ impl<'t> Turn<'t> {
             return Ok(true);
         }
         if command::gate::is_queued(session, row, args) && !self.has_room_for(scratch, args.total_bytes())? {
-            command::gate::reject(session, self.stats, row, OUT_OF_MEMORY, reply);
+            command::gate::reject(session, self.stats, row, error::OUT_OF_MEMORY.as_bytes(), reply);
             return Ok(true);
         }
         let stopped = command::gate::queue(session, self.stats, row, args, reply);
         if session.transaction.as_ref().is_some_and(|queue| queue.bytes > self.limits.transaction_bytes_max) {
-            let bytes_max = self.limits.transaction_bytes_max;
-            let text = format!(
-                "ERR transaction queue exceeds {bytes_max} bytes (client-transaction-limit); connection closed"
-            );
+            let text = error::queue_too_long(self.limits.transaction_bytes_max);
             self.stats.count_error(text.as_bytes());
             reply.error(text);
             session.transaction = None;
@@ -407,30 +408,34 @@ impl<'t> Turn<'t> {
     fn refusal(&self, scratch: &mut Scratch, session: &Session, row: &Row) -> Option<String> {
         let store = &self.shared.store;
         if self.is_gated && store.gate.is_busy() && !row.spec.flags.contains(Flags::ALLOW_BUSY) {
-            return Some(script::running::BUSY.to_owned());
+            let scripts = self.shared.host.part::<Arc<script::Scripts>>();
+            return Some(scripts.running.kind().busy().to_owned());
         }
         if self.is_gated && store.gate.is_loading() {
             let may_run = |row: &Row| row.spec.flags.contains(Flags::LOADING);
             if !may_run(row) || !session.queue_of(row).all(|queued| may_run(&queued.row)) {
-                return Some("LOADING Onggi is loading the dataset in memory".to_owned());
+                return Some(error::LOADING.to_owned());
             }
+        }
+        if self.is_gated
+            && let Some(text) = refusal_of_replica(&store.gate, session, row)
+        {
+            return Some(text.to_owned());
         }
         let class = session.writes_of(row);
         if class == WriteClass::Nothing {
             return None;
         }
-        if self.is_gated
-            && let Some(error) = store.gate.refusal()
-        {
-            return Some(error);
+        if self.is_gated && store.gate.refuses_writes() {
+            return Some(error::CHECKPOINT_FAILED.to_owned());
         }
         // What is only queued is not admitted later, so that it is refused now.
         let is_queued = session.transaction.is_some() && row.spec.locks != Locks::Queue;
         let log = store.log_of(scratch).filter(|_| is_queued)?;
-        (log.admit(self.worker, class) == Admission::Refused).then(|| log.refusal())
+        (log.admit(self.worker, class) == Admission::Refused).then(|| error::log_failed(&log.refusal()))
     }
 
-    /// Whether a request may go on while over the memory budget: it needs no memory, or something could be evicted.
+    /// Whether a request may run while over the memory budget: it needs no memory, or something could be evicted.
     #[cold]
     fn has_room(&self, scratch: &mut Scratch, session: &Session, row: &Row, args: &Args<'_>) -> Result<bool, Blocked> {
         let mut needs_memory = row.spec.flags.contains(Flags::DENYOOM);
@@ -447,7 +452,7 @@ impl<'t> Turn<'t> {
         }
     }
 
-    /// Whether there is room for so many bytes within the memory budget, or could be made.
+    /// Whether there is room for `bytes` bytes within the memory budget, or could be made.
     fn has_room_for(&self, scratch: &mut Scratch, bytes: usize) -> Result<bool, Blocked> {
         if !self.shared.store.is_over_budget() {
             return Ok(true);
@@ -513,6 +518,15 @@ impl<'t> Turn<'t> {
         }
         set
     }
+}
+
+/// Why a replica does not run a request, if it does not.
+fn refusal_of_replica(gate: &store::Gate, session: &Session, row: &Row) -> Option<&'static str> {
+    let any = |is_meant: fn(&Row) -> bool| is_meant(row) || session.queue_of(row).any(|queued| is_meant(&queued.row));
+    if gate.is_read_only() && any(|row| row.spec.flags.contains(Flags::WRITE)) {
+        return Some(replication::role::READ_ONLY);
+    }
+    (gate.is_stale() && any(|row| !row.spec.flags.contains(Flags::STALE))).then_some(error::MASTER_DOWN)
 }
 
 /// Whether the request may publish: it waits while workers have too much to deliver.

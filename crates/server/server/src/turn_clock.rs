@@ -1,8 +1,8 @@
 //! How long a turn of a worker takes at most: what a request waits for that arrives when a turn has just begun.
 //!
-//! There are two figures. That of the wall is what clients wait; other programs on the worker's core add to it. That of the
-//! thread's own clock is the server's part alone. Reading the latter is a call of the system, so it is read now and then and
-//! not in every turn: a turn is charged with what came before it since, which is [`CPU_READ_NS`] at most.
+//! There are two figures. That of the wall is what clients wait; other programs on the worker's core add to it. That of
+//! the thread's own clock is the server's part alone. Reading the latter is a call of the system, so it is read now and
+//! then and not in every turn: a turn is charged with what came before it since, which is [`CPU_READ_NS`] at most.
 
 use admin::WorkerFigures;
 use rustix::time::{ClockId, clock_gettime};

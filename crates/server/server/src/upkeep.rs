@@ -5,6 +5,7 @@ use crate::pace::{Need, Pace, Shares};
 use admin::Explanations;
 use base::ShardId;
 use durability::Durability;
+use memcached::Sweeps;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::Store;
@@ -13,8 +14,8 @@ use store::compression::Pass;
 /// Longest stretch of upkeep between two turns.
 const SLICE: Duration = Duration::from_micros(100);
 
-/// Time between the beginnings of two rounds over the shards. Together with a tick of the expiration index it is less than the
-/// tenth of a second within which an expired entry is removed.
+/// Time between the beginnings of two rounds over the shards. Together with a tick of the expiration index it is less
+/// than the tenth of a second within which an expired entry is removed.
 const PERIOD: Duration = Duration::from_millis(50);
 
 const _: () = assert!(engine_mem::EXPIRATION_TICK_MS as u128 + PERIOD.as_millis() < 100);
@@ -28,7 +29,7 @@ const SHARE: u32 = 4;
 /// The shards one worker looks after.
 pub struct Upkeep {
     shards: Vec<ShardId>,
-    /// The shard to go on with; `None` between rounds.
+    /// The next shard; `None` between rounds.
     next: Option<usize>,
     round_at: Instant,
     /// When clients have had their share of the time since the last slice.
@@ -49,6 +50,9 @@ pub struct Upkeep {
     explanations: Arc<Explanations>,
     /// How much of the time that gets.
     explaining: Pace,
+    /// Walks over the entries of memcached clients, and how much of the time they get. One worker makes them.
+    sweeps: Option<Arc<Sweeps>>,
+    sweeping: Pace,
     /// How much of the time merging pages gets.
     merging: Pace,
     /// How much of the time working off what is over the memory budget gets.
@@ -68,6 +72,8 @@ impl Upkeep {
     ) -> Self {
         let now = Instant::now();
         Self {
+            sweeps: None,
+            sweeping: Pace::new(now, Shares::WAITED_FOR),
             store,
             pass: Pass::new(shards.clone()),
             need: Need::new(now),
@@ -87,9 +93,16 @@ impl Upkeep {
         }
     }
 
+    /// Has this worker make the walks over the entries of memcached clients.
+    pub fn with_sweeps(mut self, sweeps: Arc<Sweeps>) -> Self {
+        self.sweeps = Some(sweeps);
+        self
+    }
+
     /// One slice of working off what is over the memory budget, as [`Upkeep::slice`].
     pub fn evict(&mut self, executor: &mut Executor, has_clients: bool) -> bool {
-        if self.store.excess_bytes() == 0 || Instant::now() < self.evict_again_at {
+        let is_needed = self.store.excess_bytes() > 0 || self.store.wants_demotion();
+        if !is_needed || Instant::now() < self.evict_again_at {
             return false;
         }
         let goes_on = slice_of(&mut self.evicting, has_clients, || executor.work_off_excess());
@@ -142,8 +155,14 @@ impl Upkeep {
         explanations.has_work() && slice_of(&mut self.explaining, has_clients, || explanations.work())
     }
 
-    /// Merges the pages of one huge page, unless clients have not had their share of the time since the last; true when it has. What
-    /// is left then is for a later turn: nobody waits for it.
+    /// One slice of walks over the entries of memcached clients, as [`Upkeep::slice`].
+    pub fn sweep(&mut self, executor: &mut Executor, has_clients: bool) -> bool {
+        let Some(sweeps) = self.sweeps.as_ref().filter(|sweeps| sweeps.has_work()) else { return false };
+        slice_of(&mut self.sweeping, has_clients, || executor.sweep(sweeps))
+    }
+
+    /// Merges the pages of one huge page, unless clients have not had their share of the time since the last; true when
+    /// it has. More is left for a later turn: no thread waits for it.
     pub fn merge(&mut self, executor: &Executor, has_clients: bool) -> bool {
         if !self.store.has_pages_to_merge() {
             return false;
@@ -157,8 +176,8 @@ impl Upkeep {
         has_merged
     }
 
-    /// One slice, unless the worker has clients to serve and they have not had their share; true when there is more to do
-    /// at once.
+    /// One slice, unless the worker has clients to serve and they have not had their share; true when there is more to
+    /// do at once.
     pub fn slice(&mut self, executor: &mut Executor, has_clients: bool) -> bool {
         let start = Instant::now();
         let mut next = match self.next {
@@ -174,7 +193,7 @@ impl Upkeep {
                 0
             }
         };
-        // A shard with more to do is stayed with; the round goes on in the next slice.
+        // A shard with more to do keeps its place; the round continues in the next slice.
         while let Some(shard) = self.shards.get(next) {
             if !executor.upkeep(*shard) {
                 next += 1;
@@ -191,8 +210,8 @@ impl Upkeep {
     }
 }
 
-/// Works until a slice is full or `work` says that there is no more, unless clients have not had their share of the time yet;
-/// true when there is more to do at once.
+/// Works until a slice is full or `work` says that there is no more, unless clients have not had their share of the
+/// time yet; true when there is more to do at once.
 fn slice_of(pace: &mut Pace, has_clients: bool, mut work: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     if !pace.may_begin(start, has_clients) {

@@ -4,21 +4,25 @@
 //! wait -> read each ready connection once -> run batches -> send each reply buffer once -> upkeep -> wait
 //! ```
 //!
-//! W1. mio is edge-triggered: a connection is readable until a read comes up short, and writable until a write does. One
-//!     that may have more to give is on the worker's own ready list.
+//! W1. mio is edge-triggered: a connection is readable until a read comes up short, and writable until a write does.
+//!     One that may have more to give is on the worker's own ready list.
 //! W2. Replies are sent after all ready connections were read and run: one send per connection and turn.
-//! W3. Requests of a connection with much unsent output do not run: back-pressure in place of growth. How much that is depends
+//! W3. Requests of a connection with much unsent output do not run: back-pressure in place of growth. The limit depends
 //!     on what all clients hold ([`ClientMemory`]). What the client sends meanwhile is received up to a limit
-//!     ([`Backlog`](crate::backlog::Backlog)), since it may read nothing before it has sent all. Above that limit, a client
-//!     that reads nothing for a minute is closed.
-//! W4. While replies wait for the log, turns follow each other without a wait as long as clients have sent more, and the log
-//!     syncs after the last of them: one sync for all clients that came meanwhile, for at most 2 ms. When nobody
-//!     sends while a sync runs, the next is put off until the replies that this one releases are sent: else two halves of
-//!     the clients would take turns, with twice as many syncs.
-//! W5. A turn ends early when it has lasted long or has produced much output, and a reply is sent in pieces, a long one of a collection also
-//!     written in pieces (`command::pieces`): no client keeps the worker long.
-//! W6. Before a sleep it looks for events for a while when its waits are short ([`HaltPoll`]).
+//!     ([`Backlog`](crate::backlog::Backlog)), since it may read nothing before it has sent all. Above that limit, a
+//!     client that reads nothing for a minute is closed.
+//! W4. While replies wait for the log, turns follow each other without a wait as long as clients have sent more. The
+//!     log syncs after the last of them: one sync for all requests that arrived meanwhile, for at most 2 ms. When no
+//!     client sends while a sync runs, the next sync is put off until the replies that this one releases are sent. Else
+//!     two halves of the clients would alternate, with twice as many syncs.
+//! W5. A turn ends early when it has lasted long or has produced much output, and a reply is sent in pieces, a long one
+//!     of a collection also written in pieces (`command::pieces`): no client keeps the worker long.
+//! W6. A TLS handshake takes a tenth of a millisecond to some milliseconds of processor time. Handshakes have a list
+//!     and a time of their own in each turn, so that a storm of new connections delays the requests of others by one
+//!     handshake a turn.
+//! W7. Before a sleep it polls for events for a while when its waits are short ([`HaltPoll`]).
 
+use crate::certificate_login;
 use crate::client_memory::{Charge, ClientMemory};
 use crate::closing::log_closing;
 use crate::connection::Connection;
@@ -29,9 +33,11 @@ use crate::halt_poll::HaltPoll;
 use crate::mailbox::Mailbox;
 use crate::socket::Socket;
 use crate::strangers::Stranger;
+use crate::tls_socket::Handshake;
 use crate::turn_clock::TurnClock;
 use crate::upkeep::Upkeep;
-use admin::WorkerFigures;
+use admin::{Configuration, WorkerFigures};
+use base::rate::OncePerSecond;
 use base::{Lsn, UnixMs};
 use command::Session;
 use command::clients::Clients;
@@ -64,9 +70,9 @@ const OUTPUT_LIMIT: &str = "client-output-buffer-limit";
 /// Time after which a client is closed that reads nothing although it has to, where its class has no soft limit.
 const STUCK_SECONDS: i64 = 60;
 
-/// While replies wait for the log, the longest time in which a sync is put off because clients go on sending: a sync takes tens of
-/// microseconds of processor time, and with more changes in each a request's share of it is smaller, for a longer wait. `onggi bench
-/// persistence --part mixes` shows what is left of it.
+/// While replies wait for the log, the longest time for which a sync is put off because clients keep sending. A sync
+/// takes tens of microseconds of processor time; with more changes in each, a request's share of it is smaller, and its
+/// wait longer. `onggi bench persistence --part mixes` measures what remains.
 const GATHERING_NS_MAX: u64 = 2_000_000;
 
 /// Slices given to one writev.
@@ -75,12 +81,16 @@ const SLICES_MAX: usize = 64;
 /// Output after which a turn reads no further connections.
 const TURN_OUTPUT_BYTES_MAX: usize = 4 << 20;
 
-/// Time after which a turn reads no further connections: those are first in the next. Counted from the first that is read, so that
-/// some are read however long the rest of the turn has taken.
+/// Time after which a turn reads no further connections: those are first in the next. Counted from the first that is
+/// read, so that some are read however long the rest of the turn has taken.
 const READING_NS: u64 = 500_000;
 
-/// Bytes sent to one connection before others have their turn: the kernel takes some tenths of a millisecond to copy them.
+/// Bytes sent to one connection before others have their turn: the kernel takes some tenths of a millisecond to copy
+/// them.
 const SEND_BYTES_MAX: usize = 512 << 10;
+
+/// Time after which a turn begins no further step of a TLS handshake: at least one is taken.
+const HANDSHAKES_NS: u64 = 250_000;
 
 /// Connections that are sent more of a long output in one turn. A piece of a reply takes some tenths of a millisecond.
 const TURN_UNFINISHED_MAX: usize = 8;
@@ -120,11 +130,11 @@ struct Wire {
     socket: Socket,
     readable: bool,
     writable: bool,
-    /// The client has closed its side: no event will come after this one, so reading goes on until it says so.
+    /// The client has closed its side: no event follows this one, so the worker reads until the socket reports the end.
     closed: bool,
     /// All that the client has sent was received. It closes when that is answered.
     ended: bool,
-    /// On the ready list.
+    /// On the ready list, or that of handshakes.
     ready: bool,
 }
 
@@ -138,6 +148,9 @@ fn read_from(socket: &mut Socket, room: &mut [u8]) -> io::Result<usize> {
     }
 }
 
+/// The event queue of a worker, and the mailbox that wakes it.
+pub type EventQueue = (Poll, Arc<Mailbox<Message>>);
+
 /// One worker, to be run on its own thread.
 pub struct Worker {
     poll: Poll,
@@ -148,6 +161,8 @@ pub struct Worker {
     wires: Vec<Option<Wire>>,
     /// Connections to read in this turn.
     ready: VecDeque<usize>,
+    /// Connections whose TLS handshake is in progress.
+    handshakes: VecDeque<usize>,
     mailbox: Arc<Mailbox<Message>>,
     shared: Arc<Shared>,
     figures: Arc<WorkerFigures>,
@@ -166,11 +181,13 @@ pub struct Worker {
     durable: Lsn,
     /// Since when a sync is put off for what further turns append.
     gathering_since_ns: Option<u64>,
-    /// Nobody has sent anything since the last turn.
+    /// No client has sent anything since the last turn.
     is_quiet: bool,
     /// Connections that take more than was sent to them in this turn.
     unfinished: Vec<usize>,
     inspected_at: UnixMs,
+    /// Lines of the log about them.
+    handshake_failures: OncePerSecond,
     clock: TurnClock,
     stopping: bool,
 }
@@ -179,7 +196,7 @@ impl Worker {
     /// Worker number `number` with its event queue and its share of the shards.
     pub fn new(
         number: usize,
-        (poll, mailbox): (Poll, Arc<Mailbox<Message>>),
+        (poll, mailbox): EventQueue,
         shared: Arc<Shared>,
         figures: Arc<WorkerFigures>,
         memory: Arc<ClientMemory>,
@@ -192,6 +209,7 @@ impl Worker {
             stats: figures.stats.clone(),
             wires: Vec::new(),
             ready: VecDeque::new(),
+            handshakes: VecDeque::new(),
             mailbox,
             shared,
             figures,
@@ -206,6 +224,7 @@ impl Worker {
             is_quiet: false,
             unfinished: Vec::new(),
             inspected_at: 0,
+            handshake_failures: OncePerSecond::default(),
             clock: TurnClock::default(),
             stopping: false,
         }
@@ -215,13 +234,13 @@ impl Worker {
     ///
     /// # Errors
     /// When the operating system gives none.
-    pub fn event_queue() -> io::Result<(Poll, Arc<Mailbox<Message>>)> {
+    pub fn event_queue() -> io::Result<EventQueue> {
         let poll = Poll::new()?;
         let waker = mio::Waker::new(poll.registry(), MAILBOX)?;
         Ok((poll, Arc::new(Mailbox::new(move || waker.wake()))))
     }
 
-    /// Serves until told to stop.
+    /// Serves until it is stopped.
     ///
     /// # Errors
     /// When the operating system's event queue fails; connections' errors only close them.
@@ -234,6 +253,7 @@ impl Worker {
             let wait = match () {
                 () if gathers => Duration::ZERO,
                 () if busy || !self.ready.is_empty() || !self.unfinished.is_empty() => Duration::ZERO,
+                () if !self.handshakes.is_empty() => Duration::ZERO,
                 () if self.executor.is_preparing() || self.executor.awaits_memory() => Duration::ZERO,
                 () if self.executor.has_fetched() => Duration::ZERO,
                 () if self.log_has_advanced() || self.executor.has_deliveries() => Duration::ZERO,
@@ -278,7 +298,7 @@ impl Worker {
             self.executor.deliver();
             self.send_log_held();
             self.executor.end_blocks();
-            // Before the requests behind them run, which may hold the connection again.
+            // Before later requests run, which may hold the connection again.
             std::mem::take(&mut self.held).into_iter().for_each(|id| self.send(id));
             if self.executor.has_waiting() {
                 self.executor.run_waiting(is_woken);
@@ -297,15 +317,17 @@ impl Worker {
                 self.make_ready(id);
                 self.close_if_gone(id);
             }
+            self.shake_hands();
             busy = self.upkeep.slice(&mut self.executor, has_clients);
             busy |= self.upkeep.evict(&mut self.executor, has_clients);
             busy |= self.upkeep.save(has_clients);
             busy |= self.upkeep.explain(has_clients);
+            busy |= self.upkeep.sweep(&mut self.executor, has_clients);
             busy |= self.upkeep.compress(has_clients);
             busy |= self.upkeep.merge(&self.executor, has_clients);
             if busy && !has_clients {
-                // Whoever else has to run on this core need not wait for the end of a long burst of upkeep: other workers with
-                // clients among them, when there are more workers than cores.
+                // Other threads of this core need not wait for the end of a long burst of upkeep: for example other
+                // workers with clients, when there are more workers than cores.
                 std::thread::yield_now();
             }
             self.count();
@@ -319,7 +341,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Waits for events, at most so long; looks for a while before it sleeps when waits are short ([`HaltPoll`]).
+    /// Waits for events, at most for `longest`; polls for a while before it sleeps when waits are short ([`HaltPoll`]).
     fn wait(&mut self, events: &mut Events, longest: Duration) -> io::Result<()> {
         if longest.is_zero() {
             return self.poll.poll(events, Some(longest));
@@ -348,7 +370,7 @@ impl Worker {
             self.end_gathering();
             return false;
         }
-        // Who waits for a reply sends nothing, as a rule.
+        // A client that waits for a reply sends nothing, as a rule.
         if self.is_quiet || self.log_held.len() >= self.by_client.len() {
             self.gathering_since_ns = None;
             self.executor.wait_for_log();
@@ -383,7 +405,8 @@ impl Worker {
         }
     }
 
-    /// Sends more to those who take more, as many as one turn has time for; the others are first in the next.
+    /// Sends more to connections that accept more, as many as one turn has time for; the others are first in the next
+    /// turn.
     fn send_unfinished(&mut self) {
         let mut unfinished = std::mem::take(&mut self.unfinished);
         let rest = unfinished.split_off(unfinished.len().min(TURN_UNFINISHED_MAX));
@@ -401,13 +424,13 @@ impl Worker {
             return false;
         }
         self.executor.wait_for_log();
-        // After it is registered, or an advance in between would wake nobody.
+        // After it is registered, or an advance in between would wake no worker.
         let durable = self.executor.durable();
         command.is_some_and(|seen| seen != durable)
             || !self.log_held.is_empty() && durable.unwrap_or(BEYOND_ALL) != self.durable
     }
 
-    /// A client that has closed its side while a command of it waits is gone: nobody reads any more to find that out.
+    /// A client that has closed its side while a command of it waits is gone: no read would find that out any more.
     fn close_if_gone(&mut self, id: usize) {
         let is_closed = self.wires.get(id).and_then(Option::as_ref).is_some_and(|wire| wire.closed);
         if is_closed && self.executor.is_blocked(id) {
@@ -443,8 +466,8 @@ impl Worker {
         self.figures.changes.add(changes);
     }
 
-    /// Closes connections that are silent for too long, never logged in, or do not read their replies; and counts anew what
-    /// those hold that hold much, since values they share may have lost their other owners.
+    /// Closes connections that are silent for too long, never logged in, or do not read their replies; and counts anew
+    /// what those hold that hold much, since values they share may have lost their other owners.
     fn inspect(&mut self) {
         let (now, limits) = (self.executor.now(), *self.executor.limits());
         let (mut overstayed, mut charged) = (Vec::new(), Vec::new());
@@ -525,11 +548,69 @@ impl Worker {
         if !has_more || wire.ready {
             return;
         }
+        if wire.socket.is_handshaking() {
+            wire.ready = true;
+            return self.handshakes.push_back(id);
+        }
         let runs = self.executor.flow(id) == Flow::Open;
         if runs || wire.readable && self.executor.awaits_reader(id) && self.executor.has_backlog_room(id) {
             wire.ready = true;
             self.ready.push_back(id);
         }
+    }
+
+    /// Continues TLS handshakes, those that have waited longest first (W6).
+    fn shake_hands(&mut self) {
+        let begun_ns = self.stats.now();
+        for _ in 0..self.handshakes.len() {
+            let Some(id) = self.handshakes.pop_front() else { return };
+            self.shake(id);
+            if self.stats.now().saturating_sub(begun_ns) >= HANDSHAKES_NS {
+                return;
+            }
+        }
+    }
+
+    /// Continues one handshake, as far as its client has sent.
+    fn shake(&mut self, id: usize) {
+        let Some(wire) = self.wires.get_mut(id).and_then(Option::as_mut) else { return };
+        wire.ready = false;
+        let result = wire.socket.shake();
+        wire.writable &= !wire.socket.has_pending();
+        match result {
+            Ok(Handshake::Done) => {
+                self.log_in_by_certificate(id);
+                // What has come with its end is in the socket already.
+                self.make_ready(id);
+                self.send(id);
+            }
+            Ok(Handshake::Waits) => {
+                wire.readable = wire.closed || wire.socket.has_more();
+                self.make_ready(id);
+            }
+            Err(error) => {
+                self.note_failed_handshake(id, &error);
+                self.close(id);
+            }
+        }
+    }
+
+    /// Logs the client in as the user that its certificate names, if the settings say so.
+    fn log_in_by_certificate(&mut self, id: usize) {
+        let field = self.shared.host.part::<Configuration>().current().tls_auth_clients_user;
+        let now = self.executor.now();
+        if let (Some(Some(wire)), Some(connection)) = (self.wires.get(id), self.executor.connection(id)) {
+            certificate_login::log_in(field, &wire.socket, &mut connection.session, &self.shared.host, now);
+        }
+    }
+
+    fn note_failed_handshake(&mut self, id: usize, error: &io::Error) {
+        let Some(others) = self.handshake_failures.pass(self.executor.now()) else { return };
+        let Some(connection) = self.executor.connection(id) else { return };
+        tracing::debug!(
+            "TLS handshake with {} failed: {error} ({others} others failed since the last such line)",
+            connection.session.info.address
+        );
     }
 
     /// Reads each listed connection once, as long as there is not too much to send (W5).
@@ -596,7 +677,7 @@ impl Worker {
                 if let Some(connection) = self.executor.connection(id) {
                     connection.session.info.received_bytes.add(read as u64);
                 }
-                if filled || self.wires[id].as_ref().is_some_and(|wire| wire.closed) {
+                if filled || self.wires[id].as_ref().is_some_and(|wire| wire.closed || wire.socket.has_more()) {
                     self.make_ready(id);
                 } else if let Some(wire) = &mut self.wires[id] {
                     wire.readable = false;
@@ -604,10 +685,17 @@ impl Worker {
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 if let Some(wire) = &mut self.wires[id] {
-                    wire.readable = false;
+                    wire.readable = wire.socket.has_more();
                 }
+                self.make_ready(id);
             }
-            Err(_) => self.close(id),
+            Err(_) => return self.close(id),
+        }
+        // TLS answers some records itself: what the socket did not take goes when it takes more.
+        if let Some(wire) = self.wires.get_mut(id).and_then(Option::as_mut)
+            && wire.socket.has_pending()
+        {
+            wire.writable = false;
         }
     }
 
@@ -616,9 +704,14 @@ impl Worker {
         if let Some(wire) = &mut self.wires[id] {
             (wire.readable, wire.ended) = (false, true);
         }
-        if self.executor.is_answered(id) {
+        if self.executor.is_answered(id) && !self.has_pending(id) {
             self.close(id);
         }
+    }
+
+    /// Whether the socket holds bytes that count as sent.
+    fn has_pending(&self, id: usize) -> bool {
+        self.wires.get(id).and_then(Option::as_ref).is_some_and(|wire| wire.socket.has_pending())
     }
 
     fn output_len(&mut self, id: usize) -> usize {
@@ -634,6 +727,15 @@ impl Worker {
         else {
             return;
         };
+        if wire.socket.has_pending() {
+            match wire.socket.send_pending() {
+                Ok(all) => wire.writable &= all,
+                Err(_) => return self.close(id),
+            }
+        }
+        if wire.socket.is_handshaking() {
+            return;
+        }
         connection.publish(now);
         if connection.session.authenticated {
             connection.stranger = None;
@@ -671,6 +773,8 @@ impl Worker {
                 Err(_) => return self.close(id),
             }
         }
+        let has_pending = wire.socket.has_pending();
+        wire.writable &= !has_pending;
         let takes_more = wire.writable && (sent_bytes < sendable || is_long && !waits_for_log);
         let unsent = connection.reply.len();
         let spare = connection.reply.release();
@@ -680,7 +784,10 @@ impl Worker {
         connection.slow_since = is_slow.then(|| connection.slow_since.unwrap_or(now));
         let held = connection.held();
         connection.session.info.set_held(&held);
-        let (done, has_ended) = (connection.session.close_after_replies && unsent == 0 && !is_long, wire.ended);
+        let (done, has_ended) = (
+            connection.session.close_after_replies && unsent == 0 && !is_long && !has_pending,
+            wire.ended && !has_pending,
+        );
         // A value that the data holds as well costs nothing but its reference, and is no reason to close.
         let is_over = connection.unsent_bytes() > bounds.hard_bytes && held.reply_buffer_bytes > bounds.hard_bytes
             || connection.is_overrun;
@@ -746,6 +853,7 @@ impl Worker {
         if let Some(mut wire) = self.wires.get_mut(id).and_then(Option::take) {
             // A socket that is gone already needs no deregistration.
             let _ = self.poll.registry().deregister(&mut wire.socket);
+            wire.socket.close();
         }
         if let Some(connection) = self.executor.close(id) {
             self.by_client.remove(&connection.session.id);
@@ -753,5 +861,6 @@ impl Worker {
             self.shared.host.part::<Clients>().disconnect(connection.session.id);
         }
         self.ready.retain(|other| *other != id);
+        self.handshakes.retain(|other| *other != id);
     }
 }

@@ -2,20 +2,17 @@
 //!
 //! A worker here waits for its wake-up without the time limit that its loop has, so a lost wake-up is a deadlock, which
 //! shuttle reports. SHUTTLE_SCHEDULES says how many schedules to try; a failing one is printed and repeats with
-//! `shuttle::replay`. The locks below are tested by themselves in the store's `lock_order`.
+//! `shuttle::replay`. The store's `lock_order` tests the locks below alone.
 #![cfg(shuttle)]
 
-use admin::{CommandLog, LatencyMonitor};
 use base::clock::ManualClock;
 use base::random::SeededEntropy;
-use command::limits::{SparseLimit, StampMeaning, StringLimit};
-use command::pause::Pause;
+use command::Session;
 use command::stats::WorkerStats;
-use command::{CommandTable, Host, Session};
 use config::Settings;
-use parking_lot::RwLock;
+use server::assembly::{Commands, ServerBuilder};
 use server::connection::Connection;
-use server::executor::{ClientLimits, Executor, Flow, Shared};
+use server::executor::{Executor, Flow, Shared};
 use server::fetching::{Fetches, RowThreads};
 use server::mailbox::Mailbox;
 use shuttle::rand::{Rng, thread_rng};
@@ -25,13 +22,13 @@ use shuttle::{Config, Runner, thread};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use store::shard::ShardEngine;
-use store::{Store, StoreOptions, Wake, WorkerSet};
+use store::{Wake, WorkerSet};
 
 /// Changes of the running thread that the schedules of PCT have room for.
 const PCT_DEPTH: usize = 4;
 
-/// Half of the schedules are drawn evenly, half by PCT (Burckhardt et al., ASPLOS 2010). `ONGGI_TEST_SEED` gives others.
+/// Half of the schedules are drawn evenly, half by PCT (Burckhardt et al., ASPLOS 2010). `ONGGI_TEST_SEED` gives
+/// others.
 fn check(share: usize, test: fn()) {
     let schedules: usize = std::env::var("SHUTTLE_SCHEDULES").map_or(1_000, |count| count.parse().expect("a number"));
     let schedules = (schedules / share).max(2);
@@ -44,7 +41,8 @@ fn check(share: usize, test: fn()) {
     Runner::new(PctScheduler::new_from_seed(seed, PCT_DEPTH, schedules / 2), config).run(test);
 }
 
-/// An event queue with one event: it ends a wait once for any number of calls before it, as an edge-triggered eventfd does.
+/// An event queue with one event: it ends a wait once for any number of calls before it, as an edge-triggered eventfd
+/// does.
 #[derive(Default)]
 struct Event {
     rung: Mutex<bool>,
@@ -76,8 +74,8 @@ impl Event {
     }
 }
 
-/// Messages of several senders arrive once each and in each sender's order; the owner sleeps whenever it has found nothing
-/// (M1), and is not woken more often than it looked (M2).
+/// Messages of several senders arrive once each and in each sender's order; the owner sleeps whenever it has found
+/// nothing (M1), and is not woken more often than it looked (M2).
 #[test]
 fn every_message_arrives_once() {
     const SENDERS: usize = 3;
@@ -152,46 +150,15 @@ impl Wake for Mailboxes {
     }
 }
 
-/// The same for all schedules, since nothing in it changes.
-fn table() -> (Arc<CommandTable>, memcached::Rows) {
-    static TABLE: OnceLock<(Arc<CommandTable>, memcached::Rows)> = OnceLock::new();
-    let new = || {
-        let mut table = CommandTable::new(&[command::redis::FAMILIES, admin::FAMILIES].concat());
-        let memcached = memcached::Rows::add_to(&mut table);
-        (Arc::new(table), memcached)
-    };
-    TABLE.get_or_init(new).clone()
-}
-
+/// A server of one worker's parts. Its table is the same for all schedules, since nothing in it changes.
 fn shared(wake: Arc<dyn Wake>) -> Arc<Shared> {
-    let settings = Settings::default();
-    let store = Store::new(StoreOptions {
-        shard_count: 4,
-        database_count: 1,
-        clock: Arc::new(ManualClock::new(1_700_000_000_000)),
-        entropy: Arc::new(SeededEntropy::new(1)),
-        wake,
-        log: None,
-        engine: |engine| ShardEngine::Memory(Box::new(engine)),
-    });
-    let host = Host::default()
-        .with(StringLimit::default())
-        .with(SparseLimit::default())
-        .with(StampMeaning::default())
-        .with(Pause::default());
-    let (table, memcached) = table();
-    Arc::new(Shared {
-        store: Arc::new(store),
-        table,
-        memcached,
-        host,
-        log: Arc::new(CommandLog::new(&settings, Arc::new(LatencyMonitor::new(&settings)))),
-        monitors: AtomicUsize::new(0),
-        show: Box::new(|_| {}),
-        outlets: Arc::new(push::Outlets::new(1, |_| {})),
-        fetches: Arc::new(Fetches::new(Box::new(RowThreads::new()), |_, _| {})),
-        limits: RwLock::new(ClientLimits::of(&settings)),
-    })
+    static COMMANDS: OnceLock<Commands> = OnceLock::new();
+    let settings = Settings { shards: 4, databases: 1, workers: WORKERS as u32, ..Settings::default() };
+    let clock = Arc::new(ManualClock::new(1_700_000_000_000));
+    let builder = ServerBuilder::new(settings, clock, Arc::new(SeededEntropy::new(1)), wake);
+    let assembly = builder.commands(COMMANDS.get_or_init(Commands::all).clone()).assemble();
+    let fetches = Fetches::new(Box::new(RowThreads::new()), |_, _| {});
+    assembly.finish(Box::new(()), fetches, Box::new(|_| {})).expect("default users")
 }
 
 /// One line of the replies a client has to get.
@@ -333,8 +300,8 @@ fn work(worker: usize, shared: Arc<Shared>, mailbox: &Mailbox<()>, event: &Event
     clients.iter().map(|client| client.shared_increments).sum()
 }
 
-/// Requests that meet a taken lock park and run again: each exactly once and in its connection's order, whatever else its
-/// worker does meanwhile, with requests of one key, of several, of all and of none.
+/// Requests that meet a taken lock park and run again: each exactly once and in its connection's order, whatever else
+/// its worker does meanwhile, with requests of one key, of several, of all and of none.
 #[test]
 fn blocked_requests_run_once_and_in_order() {
     check(2, || {

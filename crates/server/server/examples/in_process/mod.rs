@@ -1,27 +1,21 @@
-//! A server without sockets, for examples that measure what a request costs between the bytes that were read and the bytes to
-//! be sent: parser, batch, locks, engine, reply.
+//! A server without sockets, for examples that measure what a request costs between the bytes that were read and the
+//! bytes to be sent: parser, batch, locks, engine, reply.
 
 // Each example uses a part of this module.
 #![allow(dead_code)]
 
-use admin::{CommandLog, LatencyMonitor};
 use base::Clock as _;
 use base::random::SeededEntropy;
-use command::limits::{SparseLimit, StampMeaning, StringLimit};
-use command::pause::Pause;
-use command::stats::WorkerStats;
-use command::{CommandTable, Host, Session};
+use command::Session;
 use config::Settings;
-use parking_lot::RwLock;
+use server::assembly::ServerBuilder;
 use server::connection::Connection;
-use server::executor::{ClientLimits, Executor, Shared};
+use server::executor::Executor;
 use server::fetching::{Fetches, RowThreads};
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
-use store::shard::ShardEngine;
-use store::{Store, StoreOptions, Wake, WorkerSet};
+use store::{Wake, WorkerSet};
 
 /// Clients, each of which sends one buffer a turn.
 pub const CONNECTIONS: usize = 50;
@@ -34,7 +28,7 @@ impl Wake for NobodyWaits {
     fn wake(&self, _: WorkerSet) {}
 }
 
-/// A worker with its connections, over a store of so many shards, without a log.
+/// A worker with its connections, over a store of `shard_count` shards, without a log.
 pub fn executor(shard_count: usize) -> Executor {
     executor_with(shard_count, Settings::default())
 }
@@ -42,39 +36,15 @@ pub fn executor(shard_count: usize) -> Executor {
 /// The same with these settings of the command log and of clients.
 pub fn executor_with(shard_count: usize, settings: Settings) -> Executor {
     let clock = Arc::new(base::clock::SystemClock::new());
-    let store = Arc::new(Store::new(StoreOptions {
-        shard_count,
-        database_count: 16,
-        clock: clock.clone(),
-        entropy: Arc::new(SeededEntropy::new(1)),
-        wake: Arc::new(NobodyWaits),
-        log: None,
-        engine: |engine| ShardEngine::Memory(Box::new(engine)),
-    }));
-    let mut table = CommandTable::new(command::redis::FAMILIES);
-    let memcached = memcached::Rows::add_to(&mut table);
-    let table = Arc::new(table);
-    let stats = Arc::new(WorkerStats::new(table.rows().len()));
-    let host = Host::default()
-        .with(StringLimit::default())
-        .with(SparseLimit::default())
-        .with(StampMeaning::default())
-        .with(Pause::default());
-    let log = Arc::new(CommandLog::new(&settings, Arc::new(LatencyMonitor::new(&settings))));
-    let shared = Arc::new(Shared {
-        store,
-        table,
-        memcached,
-        host,
-        log,
-        monitors: AtomicUsize::new(0),
-        show: Box::new(|_| {}),
-        outlets: Arc::new(push::Outlets::new(1, |_| {})),
-        fetches: Arc::new(Fetches::new(Box::new(RowThreads::new()), |_, _| {})),
-        limits: RwLock::new(ClientLimits::of(&settings)),
-    });
+    let shards = u32::try_from(shard_count).expect("few shards");
+    let settings = Settings { shards, workers: 1, ..settings };
+    let entropy = Arc::new(SeededEntropy::new(1));
+    let assembly = ServerBuilder::new(settings, clock.clone(), entropy, Arc::new(NobodyWaits)).assemble();
+    let stats = assembly.workers[0].stats.clone();
+    let fetches = Fetches::new(Box::new(RowThreads::new()), |_, _| {});
+    let shared = assembly.finish(Box::new(()), fetches, Box::new(|_| {})).expect("default users");
     let mut executor = Executor::new(0, shared, stats);
-    // Nobody would go on in a next turn; under a tool that counts instructions all batches are long.
+    // No next turn would continue them; under a tool that counts instructions all batches are long.
     executor.limit_batches(u64::MAX);
     for id in 0..CONNECTIONS {
         executor.open(Connection::new(Session::new(id as u64 + 1, true, clock.now_ms())));

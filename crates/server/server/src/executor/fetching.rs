@@ -1,15 +1,16 @@
-//! Connections whose request lacks rows. They leave the executor's other lists, and run again when the last row has come.
+//! Connections whose request lacks rows. They leave the executor's other lists, and run again when the last row has
+//! arrived.
 //!
 //! ```text
 //! Blocked::Fetch -> rows at hand without I/O? -> run again in this turn
 //!                            | no
-//!                            '-> reads for what is missing, and for the next requests of the connection (read-ahead)
+//!                            '-> read what is missing, and rows of the connection's next requests (read-ahead)
 //!                                    -> fetched: install -> nothing missing: run again
 //! ```
 //!
 //! G1. What a request wants stays in memory until it has run. What was read ahead stays until the connection's requests
 //!     have run, or one of them waits for something else than rows.
-//! G2. A row that comes for a request that has gone is installed all the same. It serves nobody by number.
+//! G2. A row that arrives for a request that has gone is installed all the same. No request has its number.
 
 use super::Executor;
 use crate::fetching::Fetched;
@@ -20,10 +21,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use store::{At, LockSet, Want, WriteClass};
 
-/// Requests behind the one that waits whose rows are read with it.
+/// Requests after the waiting one whose rows are read with it.
 const READ_AHEAD_MAX: usize = 32;
 
-/// The number of reads for which nobody waits.
+/// The number of reads for which no request waits.
 const NOBODY: u64 = 0;
 
 /// The connections that wait for rows.
@@ -87,7 +88,7 @@ impl Executor {
     pub(super) fn park_for_rows(&mut self) {
         for (id, wants) in std::mem::take(&mut self.fetching.lacking) {
             if wants.iter().all(|want| want.rows.is_none()) {
-                // They come by themselves.
+                // They arrive without a read.
                 self.shared.store.release(&wants);
                 self.waiting.push(id);
             } else if self.park(id, wants) {
@@ -114,7 +115,7 @@ impl Executor {
         is_waiting
     }
 
-    /// Has the rows read that the requests behind the one that waits will need.
+    /// Has the rows read that the requests after the waiting one will need.
     fn read_ahead(&mut self, id: usize) {
         let wants = self.missing_rows_behind(id);
         for want in &wants {
@@ -128,7 +129,7 @@ impl Executor {
         }
     }
 
-    /// The missing rows of the requests behind the first that waits.
+    /// The missing rows of the requests after the first waiting one.
     fn missing_rows_behind(&mut self, id: usize) -> Vec<Want> {
         let Some(connection) = self.connections.get(id) else { return Vec::new() };
         let (mut keys, mut locks) = (Vec::new(), LockSet::None);
@@ -205,7 +206,8 @@ impl Executor {
         self.fetching.has_run(id);
     }
 
-    /// Releases what requests that have run wanted; when no request of the connection waits, what was read ahead as well.
+    /// Releases what requests that have run wanted; when no request of the connection waits, what was read ahead as
+    /// well.
     pub(super) fn release_rows(&mut self, id: usize) {
         if self.fetching.parked.is_empty() {
             return;

@@ -1,6 +1,7 @@
 //! Requests of memcached clients: from bytes into the batch.
 
-use super::{BATCH_LEN, Executor, FillStop, Pending, Source, is_same_key, place_of};
+use super::requests::{FillStop, Pending, Source, is_same_key, place_of};
+use super::{BATCH_LEN, Executor};
 use crate::ahead::STEP_LEN;
 use crate::dialect::Dialect;
 use command::Args;

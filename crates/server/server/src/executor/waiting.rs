@@ -1,16 +1,17 @@
-//! Requests that could not run at once, in their connections: for a lock, a delay, room in the log or in a checkpoint, or
-//! until what they need is prepared. Those that wait for rows have a list of their own (`fetching`).
+//! Requests that could not run at once, in their connections: for a lock, a delay, room in the log or in a checkpoint,
+//! or until what they need is prepared. Those that wait for rows have a list of their own (`fetching`).
 
 use super::{Executor, STEPS_NS};
 use crate::turn::Turn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Writes that wait for room are tried again after so long without being woken.
+/// Milliseconds after which a write that waits for room is tried again without being woken.
 const ROOM_PATIENCE_MS: i64 = 50;
 
 impl Executor {
-    /// Tries the waiting requests again, in the order the connections came to wait. Those that wait for room are tried when
-    /// the worker was woken, which it is when there is room: there may be thousands, and each would be refused alike.
+    /// Tries the waiting requests again, in the order the connections came to wait. Those that wait for room are tried
+    /// when the worker was woken, which it is when there is room: there may be thousands, and each would be refused
+    /// alike.
     pub fn run_waiting(&mut self, is_woken: bool) {
         self.run_fetched();
         for id in std::mem::take(&mut self.waiting) {
@@ -33,7 +34,7 @@ impl Executor {
         self.waiting_for_room.extend(ids);
     }
 
-    /// Goes on with what requests prepare: some steps of one of them. Its connection goes on when that was the last.
+    /// Runs some steps of what one request prepares. Its connection continues when that was the last.
     pub fn prepare(&mut self) {
         let Some(id) = self.preparing.pop_front() else { return };
         let Some(connection) = self.connections.get_mut(id) else { return };
@@ -41,7 +42,7 @@ impl Executor {
             let begun_ns = self.stats.now();
             loop {
                 match catch_unwind(AssertUnwindSafe(|| preparation.step())) {
-                    // Who is at it wakes the connection.
+                    // The thread that does the step wakes the connection.
                     Ok(true) if preparation.is_elsewhere() => return,
                     Ok(true) if self.stats.now().saturating_sub(begun_ns) < STEPS_NS => continue,
                     Ok(true) => return self.preparing.push_back(id),
@@ -55,7 +56,7 @@ impl Executor {
         self.run_waiting_of(id);
     }
 
-    /// Somebody has done what a request of the connection prepares.
+    /// Another thread has done what a request of the connection prepares.
     pub(super) fn end_preparation(&mut self, id: usize) {
         let is_preparing = self.connections.get(id).is_some_and(|connection| connection.session.is_preparing());
         if is_preparing && !self.preparing.contains(&id) {
@@ -63,19 +64,19 @@ impl Executor {
         }
     }
 
-    /// Whether any request prepares something that it can go on with.
+    /// Whether any request prepares something that this worker can continue.
     pub fn is_preparing(&self) -> bool {
         !self.preparing.is_empty()
     }
 
-    /// Goes on with the requests of a connection until one has to wait again.
+    /// Continues with the requests of a connection until one has to wait again.
     pub(super) fn run_waiting_of(&mut self, id: usize) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if connection.session.is_preparing() {
             return;
         }
         if connection.session.is_busy() {
-            // Listed while an earlier request waited; what keeps it busy goes on by itself.
+            // Listed while an earlier request waited; what keeps it busy needs no help.
             return;
         }
         let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, &mut self.scratch, self.now);

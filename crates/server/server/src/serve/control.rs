@@ -1,0 +1,88 @@
+//! How the process reaches its server: metrics, health, certificates, and its end.
+
+use crate::encryption;
+use crate::executor::Shared;
+use crate::observe::{self, Access, Asked};
+use admin::{Configuration, ShutdownRequest};
+use command::login::Login;
+use command::stats::bucket_upper_ns;
+use config::Settings;
+use std::sync::{Arc, OnceLock, Weak};
+use tls::TlsError;
+
+/// How the process reaches its server. Clones are handles of the same.
+#[derive(Clone, Default)]
+pub struct Control {
+    /// Ends it.
+    pub shutdown: ShutdownRequest,
+    pub(super) server: Arc<OnceLock<Weak<Shared>>>,
+}
+
+impl Control {
+    /// The settings in force; `None` before the server has begun, and after its end.
+    pub fn settings(&self) -> Option<Arc<Settings>> {
+        let shared = self.server.get()?.upgrade()?;
+        Some(shared.host.part::<Configuration>().current())
+    }
+
+    /// Reads the files of TLS again, and says what has come of it; `None` when TLS is not used. A bad file leaves those
+    /// in force.
+    pub fn reload_certificates(&self) -> Option<Result<(), TlsError>> {
+        let shared = self.server.get()?.upgrade()?;
+        shared.host.part::<Configuration>().hold(|settings| {
+            encryption::is_used(settings).then(|| {
+                shared.host.part::<Arc<tls::Contexts>>().put(encryption::load(settings)?);
+                Ok(())
+            })
+        })
+    }
+
+    /// Has the file of the audit log opened again. False when there is none.
+    pub fn reopen_audit_log(&self) -> bool {
+        let Some(shared) = self.server.get().and_then(Weak::upgrade) else { return false };
+        let audit = &shared.host.part::<Login>().audit;
+        audit.reopen();
+        audit.is_on()
+    }
+
+    /// The text of `INFO everything`; `None` before the server has begun, and after its end. Takes no lock of a shard.
+    /// If a caller asks once a second, the keys were counted at most a second ago; the first text has none.
+    pub fn info(&self) -> Option<String> {
+        observe::info(&*self.server.get()?.upgrade()?)
+    }
+
+    /// Runs a command that takes no lock of a shard, for an operator; `None` as of [`Control::info`].
+    pub fn ask(&self, words: &[&str]) -> Option<Asked> {
+        observe::ask(&*self.server.get()?.upgrade()?, words)
+    }
+
+    /// Whether a user with this password may run a command; `None` is a client that has not logged in. There are no
+    /// users before the server has begun, and after its end.
+    pub fn access(&self, login: Option<(&str, &str)>, words: &[&str]) -> Access {
+        let shared = self.server.get().and_then(Weak::upgrade);
+        shared.map_or(Access::NoLogin, |shared| observe::access(&shared, login, words))
+    }
+
+    /// Calls of all commands since the start by their duration, and the longest duration of each bucket in nanoseconds.
+    pub fn durations(&self) -> Option<Vec<(u64, u64)>> {
+        let calls = observe::durations(&*self.server.get()?.upgrade()?);
+        Some(calls.into_iter().enumerate().map(|(bucket, calls)| (bucket_upper_ns(bucket), calls)).collect())
+    }
+
+    /// Whether every worker turns. A server that has not begun or has ended is well.
+    ///
+    /// # Errors
+    /// Which worker does not, in a sentence.
+    pub fn health(&self) -> Result<(), String> {
+        self.server.get().and_then(Weak::upgrade).map_or(Ok(()), |shared| observe::health(&shared))
+    }
+
+    /// Whether clients are served, and their changes taken.
+    ///
+    /// # Errors
+    /// Why not, in a sentence.
+    pub fn readiness(&self) -> Result<(), String> {
+        let shared = self.server.get().and_then(Weak::upgrade).ok_or("the server has not begun, or has ended")?;
+        observe::readiness(&shared)
+    }
+}
