@@ -1,11 +1,17 @@
 # Onggi: `make run` builds and starts the server, `make test` proves the tree, `make test-long STAGE=...` proves it for hours.
 CARGO ?= cargo
 ARGS ?=
+PREFIX ?= /usr/local
+DESTDIR ?=
+BINARY ?= $(or $(CARGO_TARGET_DIR),target)/release/onggi
+SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: help run build test test-long stages
+.PHONY: help run build install install-files deb test test-long stages
 
 help:
 	@echo 'make run                   build and start the server on 127.0.0.1:6379, data in ./data (ARGS="--port 7000" to change)'
+	@echo 'make install               program, manual pages and completions into PREFIX ($(PREFIX))'
+	@echo 'make deb                   a package for Debian in target/package'
 	@echo 'make test                  all stages, each timed; installs what they need'
 	@echo 'make test STAGE="a b"      only these stages'
 	@echo 'make test-long STAGE=name  the long form of one stage; started again, it goes on where it stopped (PIECE="sync errors": these pieces)'
@@ -16,7 +22,22 @@ build:
 
 run: build
 	@mkdir -p data
-	exec $${CARGO_TARGET_DIR:-target}/release/onggi serve --dir ./data --http-port 9121 $(ARGS)
+	exec $${CARGO_TARGET_DIR:-target}/release/onggi serve --dir ./data $(ARGS)
+
+install: build install-files
+
+install-files:
+	install -D -m 755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/onggi
+	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions
+	install -d $(SHARE)/fish/vendor_completions.d
+	install -D -m 644 LICENSE $(SHARE)/doc/onggi/copyright
+	for page in $$($(BINARY) man --list); do $(BINARY) man $${page#onggi-} | gzip -9n > $(SHARE)/man/man1/$$page.1.gz || exit 1; done
+	$(BINARY) completions bash > $(SHARE)/bash-completion/completions/onggi
+	$(BINARY) completions zsh > $(SHARE)/zsh/site-functions/_onggi
+	$(BINARY) completions fish > $(SHARE)/fish/vendor_completions.d/onggi.fish
+
+deb: build
+	@packaging/deb $(BINARY) $(or $(CARGO_TARGET_DIR),target)/package
 
 test:
 	@tests/run $(STAGE)

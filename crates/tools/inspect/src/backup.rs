@@ -1,7 +1,7 @@
 //! `onggi backup`: copies the data of a running server, which keeps its files in place meanwhile.
 
 use crate::error::ToolError;
-use crate::restore::{Build, Point, Restored, build};
+use crate::restore::{Build, Point, Restored, TierCopy, build};
 use base::{Clock, HistoryId, Lsn};
 use checkpoint::{DataDir, Manifest, ManifestFile};
 use std::path::Path;
@@ -36,7 +36,13 @@ pub fn backup(
     };
     let manifest = file.current();
     let to = Point::Lsn(point(manifest, durable));
-    build(&source, manifest, clock, &Build { to, into, history, links: true, loss: None }, say)
+    build(
+        &source,
+        manifest,
+        clock,
+        &Build { to, into, history, links: true, tier: TierCopy::Own { at: into }, loss: None },
+        say,
+    )
 }
 
 /// The newest moment that the files reach: a checkpoint may be newer than the durable position before it.

@@ -3,6 +3,7 @@
 use crate::decode::lock;
 use crate::error::{ToolError, with_causes};
 use crate::text::{count, size, time};
+use crate::tiered::{self, Addresses};
 use base::hash::KeyHasher;
 use base::{Lsn, Rng};
 use checkpoint::{CheckpointError, DataDir, LoadProgress, Manifest, ManifestFile, Name, SetInfo, SnapshotReader};
@@ -12,6 +13,7 @@ use engine::Effect;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use tier::{TierId, offline};
 use vfs::{FileKind, FileSystem};
 
 /// The result of a check, in order of severity: known damage outweighs files that could not be read.
@@ -59,9 +61,11 @@ impl Check<'_> {
             Some(manifest) => {
                 self.manifest(manifest);
                 self.dictionaries(manifest);
+                let named = Addresses::default();
                 for set in &manifest.sets {
-                    self.set(manifest, set);
+                    self.set(manifest, set, &named);
                 }
+                self.tier(manifest, named)?;
             }
             // Which of them count is unknown; each can still be read alone.
             None => listing.snapshots.iter().for_each(|&(set, file)| self.snapshot_alone(Name::Snapshot { set, file })),
@@ -131,10 +135,54 @@ impl Check<'_> {
         }
     }
 
-    fn set(&mut self, manifest: &Manifest, set: &SetInfo) {
+    /// Whether the addresses of all sets lead to whole values on the tier.
+    fn tier(&mut self, manifest: &Manifest, named: Addresses) -> Result<(), ToolError> {
+        let Some(info) = &manifest.tier else {
+            if !named.is_empty() {
+                self.damaged("checkpoints have values on a tier, and MANIFEST names none");
+            }
+            return Ok(());
+        };
+        let (fs, dir) = (&**self.dir.fs(), tiered::directory(self.dir, info)?);
+        match offline::id_of(fs, &dir) {
+            Ok(Some(id)) if id == TierId(info.id) => {}
+            Ok(Some(_)) => {
+                self.damaged(&format!("{}: the tier of another data directory", dir.display()));
+                return Ok(());
+            }
+            Ok(None) => {
+                let what = format!("{}: no tier is there, and MANIFEST names one: mount its device", dir.display());
+                self.damaged(&what);
+                return Ok(());
+            }
+            Err(error) => {
+                self.damaged(&with_causes(&error));
+                return Ok(());
+            }
+        }
+        let all = offline::segments(fs, &dir)?.len() as u64;
+        let survey = tiered::survey(fs, &dir, named)?;
+        survey.damage.iter().for_each(|line| self.damaged(line));
+        survey.notes.iter().for_each(|line| self.note(line));
+        self.good(&format!(
+            "tier {}: {} of checkpoints, whole, in {}, {}",
+            dir.display(),
+            count(survey.values, "value", "values"),
+            count(survey.segments, "segment", "segments"),
+            size(survey.bytes)
+        ));
+        if let Some(unnamed @ 1..) = all.checked_sub(survey.segments) {
+            self.note(&format!("tier: no checkpoint names {}", count(unnamed, "other segment", "other segments")));
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, manifest: &Manifest, set: &SetInfo, named: &Addresses) {
         let needed = Mutex::default();
-        let see =
-            |effect: &Effect<'_>| note_dictionary(effect, &mut needed.lock().unwrap_or_else(PoisonError::into_inner));
+        let see = |effect: &Effect<'_>| {
+            note_dictionary(effect, &mut needed.lock().unwrap_or_else(PoisonError::into_inner));
+            named.note(effect);
+        };
         match read_set(self.dir, set, &see) {
             Ok(()) if set.files.is_empty() => {
                 self.good(&format!("beginning of the log: nothing, as of LSN {}, {}", set.cut, time(set.created_ms)));

@@ -9,8 +9,10 @@ use checkpoint::{DataDir, Manifest, Name, SnapshotReader};
 use cmdlog::{FrameBody, SegmentReader};
 use codec::{CodecError, Dictionary, FileHash, Reader};
 use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use tier::TierError;
 use vfs::{FileKind, FileSystem, OpenOptions};
 
 /// Longest manifest to read; real ones have a few hundred bytes.
@@ -101,6 +103,11 @@ impl Decoder<'_> {
                 Name::DictionaryReplacement(_) => "a dictionary that was not finished: a leftover",
                 Name::Lock => "held while a server uses the directory",
                 Name::ManifestReplacement => "a replacement of the manifest that was not finished: a leftover",
+                Name::Other if is_tier_segment(&file) => {
+                    self.file(&**fs, &file, false)?;
+                    continue;
+                }
+                Name::Other if name == tier::offline::ID_FILE => "names the tier",
                 Name::Other if cmdlog::is_segment_copy(&entry.name) => "a segment that was not finished: a leftover",
                 Name::Other => "not part of the data",
             };
@@ -122,10 +129,12 @@ impl Decoder<'_> {
             (b"OnggiMAN", _) => self.manifest(fs, path),
             (b"OnggiSNP", _) => self.snapshot(fs, path, with_contents),
             (b"ONGGILOG", _) => self.segment(fs, path, with_contents),
+            (b"OnggiTIR", _) => self.tier_segment(fs, path, with_contents),
             (_, Name::Dictionary(hash)) => self.dictionary(fs, path, hash),
             (_, Name::Manifest | Name::ManifestReplacement) => self.manifest(fs, path),
             (_, Name::Snapshot { .. }) => self.snapshot(fs, path, with_contents),
             (_, Name::Log { .. }) => self.segment(fs, path, with_contents),
+            _ if is_tier_segment(path) => self.tier_segment(fs, path, with_contents),
             _ => Err(ToolError::NotOurs { path: path.into() }),
         }
     }
@@ -286,6 +295,28 @@ impl Decoder<'_> {
         })
     }
 
+    fn tier_segment(&mut self, fs: &dyn FileSystem, path: &Path, with_contents: bool) -> Result<(), ToolError> {
+        let mut scan = match tier::offline::scan(fs, path) {
+            Ok(scan) => scan,
+            Err(TierError::File(error)) => return Err(error.into()),
+            Err(error) => return self.damage(path, with_causes(&error)),
+        };
+        let tier = scan.tier().0.iter().map(|byte| format!("{byte:02x}")).collect();
+        let shown = path.display().to_string();
+        self.put(&Item::TierSegment { path: shown, segment: scan.segment(), tier, bytes: scan.bytes() })?;
+        if !with_contents {
+            return Ok(());
+        }
+        while let Some(found) = scan.next_record()? {
+            let item = Item::tier_value(&found, self.show.full, &mut self.dictionaries);
+            self.put(&item)?;
+        }
+        for Range { start, end } in scan.damaged().to_vec() {
+            self.damage(path, format!("{} bytes at offset {start} are no record", end - start))?;
+        }
+        Ok(())
+    }
+
     /// Prints entries or effects; returns the fault of the first that is invalid.
     fn effects(&mut self, payload: &[u8]) -> Result<Option<String>, ToolError> {
         let hasher = KeyHasher::new(&mut Rng::new(0));
@@ -300,6 +331,10 @@ impl Decoder<'_> {
         }
         Ok(None)
     }
+}
+
+fn is_tier_segment(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).and_then(tier::segment_number).is_some()
 }
 
 /// Opens the directory for reading, unless a server uses it. If no lock file exists, no server does, and none is

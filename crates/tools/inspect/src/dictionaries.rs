@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use vfs::{FileSystem, FsError};
 
-/// The whole dictionaries, by number. If two have one number, which no server leaves behind, the last by name counts.
+/// The whole dictionaries, by number. If two have one number, which no server writes, the last by name counts.
 fn found(fs: &dyn FileSystem, dir: &Path) -> Result<BTreeMap<DictionaryNumber, Dictionary>, FsError> {
     let mut all = BTreeMap::new();
     let mut names: Vec<Name> = fs.read_dir(dir)?.iter().map(|entry| Name::parse(&entry.name)).collect();

@@ -21,6 +21,9 @@ pub enum ToolError {
     /// An error of a dictionary that compressed values need.
     #[error(transparent)]
     Dictionary(#[from] codec::CodecError),
+    /// An error of the tier that has values.
+    #[error(transparent)]
+    Tier(#[from] tier::TierError),
     /// A server uses the directory.
     #[error(
         "{}: in use by {}; stop that server first, or work on a copy; history and restore also read from the running \
@@ -35,7 +38,7 @@ pub enum ToolError {
         pid: Option<u32>,
     },
     /// Neither the name nor the first bytes are those of an Onggi file.
-    #[error("{}: not a manifest, a snapshot file, a dictionary or a segment of the command log", path.display())]
+    #[error("{}: not a manifest, a snapshot file, a dictionary, or a segment of the command log or a tier", path.display())]
     NotOurs {
         /// The file.
         path: PathBuf,

@@ -2,8 +2,9 @@
 
 use crate::fields::ShownFields;
 use crate::text;
-use base::{HistoryId, UnixMs};
+use base::{HistoryId, KeyspaceId, UnixMs};
 use codec::Reader;
+use engine::tier::{NewRecord, TierRecord};
 use engine::{Effect, Encoding, Type};
 use serde::Serialize;
 use std::fmt;
@@ -185,6 +186,18 @@ pub enum Item {
     Unknown { lsn: u64, end_lsn: u64, offset: u64, kind: u8 },
     /// Where the frames of a segment end, and the bytes after them.
     SegmentEnd { lsn: u64, offset: u64, bytes_behind: u64, durable_lsn: Option<u64> },
+    /// A segment of a tier; `tier` is the id of the tier that wrote it.
+    TierSegment { path: String, segment: u32, tier: String, bytes: u64 },
+    /// A value in a segment of a tier.
+    TierValue {
+        offset: u64,
+        key: Shortened,
+        of: &'static str,
+        value: Option<Shortened>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        compressed: Option<Compressed>,
+        checksum: String,
+    },
     /// Another file in the directory.
     Other { name: String, meaning: &'static str },
     /// Damage; the rest of this file cannot be read.
@@ -206,6 +219,20 @@ struct Extra {
 }
 
 impl Item {
+    /// A value in a segment of a tier. Reads strings with the dictionaries.
+    pub(crate) fn tier_value(found: &TierRecord<'_>, full: bool, dictionaries: &mut Reader) -> Self {
+        let NewRecord { key, kind, encoding, value } = found.record;
+        let (value, compressed) = shown(value, encoding, full, dictionaries);
+        Self::TierValue {
+            offset: u64::from(found.address.offset) * 16,
+            key: Shortened::new(key, full),
+            of: kind.name(),
+            value,
+            compressed,
+            checksum: format!("{:#010x}", found.address.tag),
+        }
+    }
+
     /// An effect, or an entry, which is the effect that creates it. Reads strings with the dictionaries.
     pub(crate) fn effect(effect: &Effect<'_>, full: bool, dictionaries: &mut Reader) -> Self {
         let short = |bytes: &[u8]| Some(Shortened::new(bytes, full));
@@ -254,6 +281,11 @@ impl Item {
             Effect::Rename { from, to } => ("rename", from.space, Extra { to: short(to.bytes), ..keyed(from) }),
             Effect::Clear { space } => ("clear", *space, Extra::default()),
             Effect::Swap { a, b } => ("swap", *a, Extra { other_keyspace: Some(b.0), ..Extra::default() }),
+            Effect::Library { name, code } => {
+                let value = (!code.is_empty()).then(|| Shortened::new(code, full));
+                ("library", KeyspaceId(0), Extra { key: short(name), value, ..Extra::default() })
+            }
+            Effect::Position { text } => ("position", KeyspaceId(0), Extra { value: short(text), ..Extra::default() }),
         };
         let Extra { of, key, value, compressed, offset, expire_at, to, other_keyspace, fields } = extra;
         let keyspace = keyspace.0;
@@ -337,7 +369,7 @@ impl fmt::Display for Item {
                 writeln!(f, "  set {set}: {entries} in {files}, {}", text::size(*bytes))?;
                 write!(f, "    as of LSN {cut_lsn}, {cut}, of history {history}")?;
                 match log_from_lsn {
-                    Some(from) => write!(f, "; the log goes on from LSN {from}"),
+                    Some(from) => write!(f, "; the log continues from LSN {from}"),
                     None => write!(f, "; the log was off"),
                 }
             }
@@ -415,6 +447,15 @@ impl fmt::Display for Item {
                     ),
                     (bytes, _) => write!(f, "; {} after them: a torn tail, or a leftover", text::size(*bytes)),
                 }
+            }
+            Self::TierSegment { path, segment, tier, bytes } => {
+                writeln!(f, "tier segment {path}")?;
+                write!(f, "  segment {segment} of tier {tier}, {}", text::size(*bytes))
+            }
+            Self::TierValue { offset, key, of, value, compressed, checksum } => {
+                write!(f, "  {of} at offset {offset}, checksum {checksum}: key {key}")?;
+                put(f, " value ", value.as_ref())?;
+                put(f, " ", compressed.as_ref())
             }
             Self::Other { name, meaning } => write!(f, "{name}: {meaning}"),
             Self::Damage { path, what } => {

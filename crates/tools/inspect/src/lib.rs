@@ -10,7 +10,8 @@
 //!
 //! T1. No tool changes what it reads. A directory that a server has locked is not judged: its files change during the
 //!     reading.
-//! T2. Memory is bounded by the longest entry or record, whatever lengths the files claim.
+//! T2. Memory is bounded by the longest entry or record, whatever lengths the files claim; and by 16 bytes for each
+//!     value that lies on a tier.
 //! T3. A file reported as good was read and its checksums verified; nothing is inferred from names or sizes.
 //!
 //! The tools use the readers of a start (`checkpoint`, `cmdlog`), so tools and server cannot disagree.
@@ -32,6 +33,7 @@ mod salvage;
 mod sieve;
 mod source;
 pub mod text;
+mod tiered;
 
 pub use backup::backup;
 pub use check::{Verdict, check};

@@ -21,10 +21,11 @@ use crate::check::{read_log, read_set};
 use crate::decode::lock;
 use crate::dictionaries;
 use crate::error::{ToolError, with_causes};
-use crate::restore::{self, Build, Loss, Point};
+use crate::restore::{self, Build, Loss, Point, TierCopy};
 use crate::salvage::Salvage;
 use crate::sieve::{Keys, Sieve};
 use crate::text::{count, size, time};
+use crate::tiered::{self, Addresses, Unreadable};
 use base::hash::KeyHasher;
 use base::{Clock, HistoryId, Lsn, Rng, UnixMs};
 use checkpoint::{DataDir, FileInfo, LogState, Manifest, ManifestFile, SetId, SetInfo, SnapshotReader};
@@ -34,6 +35,7 @@ use engine::Effect;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use tier::{TierId, offline};
 use vfs::FileSystem;
 
 /// The plan of a repair.
@@ -51,7 +53,7 @@ pub struct RepairPlan {
     pub kept: String,
     /// What will be missing, one line each; empty if nothing is lost.
     pub lost: Vec<String>,
-    /// What the files cannot tell, one line each: whether more is missing.
+    /// What the files do not show, one line each: whether more is missing.
     pub unsure: Vec<String>,
     /// What a plan with salvage would keep, if this one loses data without it.
     pub hint: Option<String>,
@@ -78,7 +80,7 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path, salvage: bool) -> Resul
     if source.list()?.rows {
         return Err(ToolError::NotRepairable { path: dir.into(), why: restore::ON_DISK.to_owned() });
     }
-    let (mut damage, mut unsure) = (Vec::new(), Vec::new());
+    let (mut damage, mut unsure, mut is_gathered) = (Vec::new(), Vec::new(), false);
     let manifest = match ManifestFile::load(&source) {
         Ok(Some(file)) => file.current().clone(),
         Ok(None) => return Ok(None),
@@ -86,6 +88,7 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path, salvage: bool) -> Resul
             damage.push(with_causes(&error));
             let gathered = gather(&source)?;
             unsure = unsure_without_manifest(&source, &gathered)?;
+            is_gathered = true;
             gathered
         }
         Err(error) => return Err(error.into()),
@@ -100,10 +103,15 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path, salvage: bool) -> Resul
             Err(error) => damage.push(format!("dictionary {}: {error}", info.number)),
         }
     }
+    let unreadable = match is_gathered || manifest.tier.is_some() {
+        true => Arc::new(on_tier(&source, &manifest, &mut damage)?),
+        false => Arc::default(),
+    };
     whole.sets.clear();
     let (mut lost_of, mut broken) = (BTreeMap::new(), Vec::new());
     for set in &manifest.sets {
-        let sieve = Mutex::new(Sieve::new(readable_by(&whole, set.set), Keys::default()));
+        let sieve = Sieve::new(readable_by(&whole, set.set), Keys::default()).with_unreadable(unreadable.clone());
+        let sieve = Mutex::new(sieve);
         let see = |effect: &Effect<'_>| sieve.lock().unwrap_or_else(PoisonError::into_inner).look(effect);
         match read_set(&source, set, &see) {
             Ok(()) => {
@@ -128,7 +136,7 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path, salvage: bool) -> Resul
     let found = best(&source, &whole, manifest.newest(), &lost_of, &mut damage)?;
     let partial = match &found {
         Some(best) if best.is_complete => None,
-        _ => partial(&source, &whole, &broken, found.as_ref(), manifest.newest(), &mut damage)?,
+        _ => partial(&source, &whole, (&broken, &unreadable), found.as_ref(), manifest.newest(), &mut damage)?,
     };
     let mut hint = None;
     let best = match (found, partial) {
@@ -152,7 +160,7 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path, salvage: bool) -> Resul
         return Ok(None);
     }
     let end = furthest(&source, &manifest)?;
-    let lost = lost(&best, manifest.newest(), &end);
+    let lost = lost(&best, !unreadable.is_empty(), manifest.newest(), &end);
     // Of several sets with the same cut, a restore uses the newest.
     whole.sets.retain(|set| set.cut <= best.cut && best.set.is_none_or(|best| set.set <= best));
     let kept = kept(&best, &whole);
@@ -160,6 +168,35 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path, salvage: bool) -> Resul
     let Reach { to, of_set, salvage, changed_from: from, .. } = best;
     let loss = Loss { salvage, sieve, of_set, from };
     Ok(Some(RepairPlan { manifest: whole, to, loss, damage, kept, lost, unsure, hint }))
+}
+
+/// The values on a tier that cannot be read, of all whole sets.
+fn on_tier(source: &DataDir, manifest: &Manifest, damage: &mut Vec<String>) -> Result<Unreadable, ToolError> {
+    let named = Addresses::default();
+    for set in &manifest.sets {
+        match read_set(source, set, &|effect| named.note(effect)) {
+            Err(error) if !error.is_damage() => return Err(error.into()),
+            // Damage of sets is reported on its own.
+            _ => {}
+        }
+    }
+    let Some(info) = &manifest.tier else {
+        if named.is_empty() {
+            return Ok(Unreadable::default());
+        }
+        let why = "values of its checkpoints are on a tier, and MANIFEST, which names the tier, cannot be read: put \
+                   MANIFEST back from a backup"
+            .to_owned();
+        return Err(ToolError::NotRepairable { path: source.path().into(), why });
+    };
+    let dir = tiered::directory(source, info)?;
+    if offline::id_of(&**source.fs(), &dir)? != Some(TierId(info.id)) {
+        let why = format!("its tier is not in {}: mount the device of the tier", dir.display());
+        return Err(ToolError::NotRepairable { path: source.path().into(), why });
+    }
+    let survey = tiered::survey(&**source.fs(), &dir, named)?;
+    damage.extend(survey.damage);
+    Ok(survey.unreadable)
 }
 
 /// What the repaired directory begins with, and how far it reaches.
@@ -229,7 +266,12 @@ pub fn repair(
     if fs.exists(&made)? && !fs.read_dir(&made)?.is_empty() {
         return Err(ToolError::NotEmpty { path: made });
     }
-    let build = Build { to: Point::Lsn(plan.to), into: &made, history, links: true, loss: Some(&plan.loss) };
+    let is_own = match &plan.manifest.tier {
+        Some(info) => tiered::is_own(&source, info)?,
+        None => false,
+    };
+    let tier = if is_own { TierCopy::Own { at: dir } } else { TierCopy::Stays };
+    let build = Build { to: Point::Lsn(plan.to), into: &made, history, links: true, tier, loss: Some(&plan.loss) };
     let done = restore::build(&source, &plan.manifest, clock, &build, say)?;
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs.sync_dir(parent)?;
@@ -411,7 +453,7 @@ fn best(
 fn partial(
     source: &DataDir,
     whole: &Manifest,
-    broken: &[&SetInfo],
+    (broken, unreadable): (&[&SetInfo], &Arc<Unreadable>),
     found: Option<&Reach>,
     newest: Option<&SetInfo>,
     damage: &mut Vec<String>,
@@ -419,7 +461,8 @@ fn partial(
     let hasher = KeyHasher::new(&mut Rng::new(0));
     let is_later = |set: &SetInfo| found.and_then(|found| found.set).is_none_or(|found| found < set.set);
     for set in broken.iter().rev().filter(|set| is_later(set)) {
-        let mut sieve = Sieve::new(readable_by(whole, set.set), Keys::default());
+        let sieve = Sieve::new(readable_by(whole, set.set), Keys::default());
+        let mut sieve = sieve.with_unreadable(unreadable.clone());
         let salvage = Salvage::survey(source, set, &hasher, &mut sieve)?;
         if salvage.kept == 0 {
             continue;
@@ -542,8 +585,13 @@ fn furthest(source: &DataDir, manifest: &Manifest) -> Result<(Lsn, Option<UnixMs
 const NAMED_MAX: usize = 1000;
 
 /// What is missing at the end of the reach: unreadable keys, and all later changes.
-fn lost(best: &Reach, newest: Option<&SetInfo>, (end, at, behind): &(Lsn, Option<UnixMs>, u64)) -> Vec<String> {
-    let why = if best.salvage.is_some() {
+fn lost(
+    best: &Reach,
+    is_unreadable: bool,
+    newest: Option<&SetInfo>,
+    (end, at, behind): &(Lsn, Option<UnixMs>, u64),
+) -> Vec<String> {
+    let why = if best.salvage.is_some() || is_unreadable {
         "its value, or a part of it, cannot be read"
     } else {
         "its value needs a dictionary"

@@ -17,6 +17,7 @@ use crate::salvage::Salvage;
 use crate::sieve::{self, Keys, Rest, Sieve};
 use crate::source::Source;
 use crate::text::{count, size, time};
+use crate::tiered::{self, Addresses};
 use base::hash::KeyHasher;
 use base::{Clock, HistoryId, Lsn, Rng, UnixMs};
 use checkpoint::{DataDir, DictionaryInfo, LogState, Manifest, ManifestFile, Name, SetId, SetInfo};
@@ -103,7 +104,13 @@ pub fn restore(
             None => Point::Time(ms),
         },
     };
-    build(&source, manifest, clock, &Build { to, into, history, links: false, loss: None }, say)
+    build(
+        &source,
+        manifest,
+        clock,
+        &Build { to, into, history, links: false, tier: TierCopy::Own { at: into }, loss: None },
+        say,
+    )
 }
 
 /// Why a directory with rows is not copied.
@@ -121,8 +128,22 @@ pub(crate) struct Build<'b> {
     pub history: HistoryId,
     /// Link files that never change instead of copying them, if the file system supports it.
     pub links: bool,
+    /// What becomes of values on a tier.
+    pub tier: TierCopy<'b>,
     /// The part that cannot be read.
     pub loss: Option<&'b Loss>,
+}
+
+/// The tier of a directory that is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TierCopy<'b> {
+    /// The tier of the source, where it is.
+    Stays,
+    /// A tier of its own, with the segments that its checkpoint names.
+    Own {
+        /// Where the directory will be.
+        at: &'b Path,
+    },
 }
 
 /// Data that is left out because dictionaries are missing or blocks are damaged.
@@ -146,7 +167,7 @@ pub(crate) fn build(
     build: &Build<'_>,
     say: &mut dyn FnMut(&str),
 ) -> Result<Restored, ToolError> {
-    let (fs, &Build { to, into, history, links, loss }) = (source.fs(), build);
+    let (fs, &Build { to, into, history, links, tier, loss }) = (source.fs(), build);
     let unreachable = |why: String| ToolError::NotReachable { path: source.path().into(), why };
     if !manifest.disk_spaces.is_empty() {
         return Err(unreachable(ON_DISK.to_owned()));
@@ -174,11 +195,16 @@ pub(crate) fn build(
         }
         (None, _) => None,
     };
+    let named = Addresses::default();
     if let Some(set) = &set {
         // A fault of the copy is a fault of its source or of the disk; either way the copy does not count.
-        read_set(&target, set, &|_| {})?;
+        read_set(&target, set, &|effect| named.note(effect))?;
         target.fs().sync_dir(target.path())?;
     }
+    let tier = match tier {
+        TierCopy::Stays => manifest.tier.clone(),
+        TierCopy::Own { at } => tiered::copy_tier(source, &target, manifest, (named, links), (&history, at), say)?,
+    };
     let dictionaries = copy_dictionaries(source, &target, manifest, start.set, links, say)?;
     let origin = start.history;
     let mut parent = (origin, found.lsn);
@@ -203,6 +229,7 @@ pub(crate) fn build(
         last_dictionary: manifest.last_dictionary,
         hash_key: manifest.hash_key,
         disk_spaces: Vec::new(),
+        tier,
     };
     ManifestFile::create(&target, next)?;
     say(&format!("wrote {}", target.file(Name::Manifest).display()));
@@ -373,14 +400,19 @@ fn copy_dictionaries(
     Ok(needed)
 }
 
-/// Copies or links one file, and returns which of the two. A copy is synced.
+/// Copies or links one file of a data directory, and returns which of the two.
 fn copy_file(source: &DataDir, target: &DataDir, name: Name, links: bool) -> Result<&'static str, ToolError> {
+    copy(&**source.fs(), &source.file(name), &target.file(name), links)
+}
+
+/// Copies or links one file, and returns which of the two. A copy is synced.
+pub(crate) fn copy(fs: &dyn FileSystem, from: &Path, to: &Path, links: bool) -> Result<&'static str, ToolError> {
     // Hard links do not work across file systems, and some file systems have none.
-    if links && source.fs().hard_link(&source.file(name), &target.file(name)).is_ok() {
+    if links && fs.hard_link(from, to).is_ok() {
         return Ok("linked");
     }
-    let from = source.fs().open(&source.file(name), OpenOptions::read())?;
-    let to = target.fs().open(&target.file(name), OpenOptions::write().create_new())?;
+    let from = fs.open(from, OpenOptions::read())?;
+    let to = fs.open(to, OpenOptions::write().create_new())?;
     let (mut buffer, mut at) = (vec![0; COPY_LEN], 0);
     loop {
         let read = match from.read_at(&mut buffer, at) {

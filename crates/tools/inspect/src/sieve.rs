@@ -17,6 +17,7 @@
 use crate::error::ToolError;
 use crate::present::Present;
 use crate::text::escape;
+use crate::tiered::Unreadable;
 use base::clock::ManualClock;
 use base::hash::KeyHasher;
 use base::{Clock, HistoryId, KeyspaceId, Lsn};
@@ -72,17 +73,24 @@ pub(crate) struct Sieve {
     pub missed: Option<DictionaryNumber>,
     /// For a set with damaged blocks: which keys are known.
     present: Option<Present>,
+    /// Values on a tier that cannot be read.
+    unreadable: Arc<Unreadable>,
 }
 
 impl Sieve {
     /// For a history that begins with these keys lost.
     pub fn new(known: BTreeSet<DictionaryNumber>, lost: Keys) -> Self {
-        Self { known, lost, missed: None, present: None }
+        Self { known, lost, missed: None, present: None, unreadable: Arc::default() }
     }
 
     /// For a history that begins with a set with damaged blocks.
     pub fn with_present(self, present: Option<Present>) -> Self {
         Self { present, ..self }
+    }
+
+    /// For a directory with values on a tier that cannot be read.
+    pub fn with_unreadable(self, unreadable: Arc<Unreadable>) -> Self {
+        Self { unreadable, ..self }
     }
 
     /// Whether the key has, or may have, an unreadable value.
@@ -134,7 +142,12 @@ impl Sieve {
                     present.clear(*space);
                 }
             }
-            Effect::Swap { .. } => {}
+            // A primary sends only what follows its position, and not what is lost here.
+            Effect::Position { text } if !text.is_empty() && (!self.lost.is_empty() || self.present.is_some()) => {
+                left.push(&Effect::Position { text: b"" });
+                return true;
+            }
+            Effect::Swap { .. } | Effect::Library { .. } | Effect::Position { .. } => {}
             Effect::Rename { from, to } | Effect::Copy { from, to } => {
                 let is_lost = self.is_lost(from);
                 if matches!(effect, Effect::Rename { .. }) {
@@ -169,7 +182,7 @@ impl Sieve {
         let needed = cmdlog::dictionaries_of(effect);
         let missed = needed.difference(&self.known).next().copied();
         self.missed = self.missed.or(missed);
-        missed.is_some()
+        missed.is_some() || self.unreadable.has(effect)
     }
 }
 
@@ -224,7 +237,8 @@ fn write_file(
 }
 
 /// Puts the effects of a block into `left`, without those of lost keys, and counts the entries among them; `None` if
-/// there are no such effects, and the block can stay unchanged.
+/// there are no such effects, and the block can stay unchanged. Leaves out the position of a replica: a primary sends
+/// only what follows it, and not what is lost here.
 pub(crate) fn without(
     payload: &[u8],
     entries: u32,
@@ -233,6 +247,9 @@ pub(crate) fn without(
     left: &mut RecordBuilder,
 ) -> Result<Option<u32>, DecodeError> {
     left.clear();
+    if let Some(Ok(Effect::Position { .. })) = cmdlog::effects(payload, hasher).next() {
+        return Ok(Some(0));
+    }
     if lost.is_empty() {
         return Ok(None);
     }

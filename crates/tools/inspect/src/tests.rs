@@ -8,6 +8,7 @@ mod repairs;
 mod restores;
 mod salvages;
 mod sources;
+mod tiers;
 
 use base::clock::ManualClock;
 use base::hash::KeyHasher;
@@ -52,6 +53,8 @@ struct World {
     manifest: ManifestFile,
     log: Arc<Log>,
     model: Model,
+    /// Where checkpoints put long values.
+    tier: Option<Arc<tier::Tier>>,
     /// The state after each record: its end position, its time, and the contents.
     states: Vec<(Lsn, UnixMs, Model)>,
 }
@@ -79,7 +82,7 @@ impl World {
         let manifest = ManifestFile::create(&dir, Manifest::new(history, state)).expect("the disk works");
         let log = open_log(&fs, &clock, LogStart::fresh(history, Lsn(0)));
         let states = vec![(Lsn(0), clock.now_ms(), Model::new())];
-        Self { fs, clock, rng: Rng::new(seed), dir, manifest, log, model: Model::new(), states }
+        Self { fs, clock, rng: Rng::new(seed), dir, manifest, log, model: Model::new(), tier: None, states }
     }
 
     /// Appends a record: usually of one key, sometimes of a whole keyspace.
@@ -242,23 +245,27 @@ impl World {
         let mut writer = Writer::create(&self.dir, set, WriterOptions::default(), &feed).expect("the disk works");
         let mut sink = feed.sink();
         for ((space, key), value) in &self.model {
+            let on_tier = self.tier.as_ref().filter(|_| value.len() >= tiers::VALUE_LEN_MIN);
+            let fields = on_tier.map(|tier| tiers::append(tier, key, value));
             let entry = Entry {
                 key,
                 kind: Type::String,
-                encoding: encoding_of(value),
-                value: Value::Bytes(value),
+                encoding: if fields.is_some() { Encoding::AWAY } else { encoding_of(value) },
+                value: Value::Bytes(if fields.is_some() { b"" } else { value }),
                 expire_at: None,
                 stamp: 0,
-                fields: ExtFields::NONE,
+                fields: fields.as_ref().map_or(ExtFields::NONE, engine::PackedFields::get),
             };
             sink.save(KeyspaceId(*space), &entry);
         }
         sink.finish();
         drop(sink);
+        self.tier.iter().for_each(|tier| tier.sync().expect("the disk works"));
         let history = self.manifest.current().history;
         let spaces = (0..2).map(KeyspaceId).collect();
         let log_from = is_logged.then_some(cut);
-        let head = SetHead { cut, history, created_ms: self.clock.now_ms(), log_from, spaces };
+        let (libraries, position) = Default::default();
+        let head = SetHead { cut, history, created_ms: self.clock.now_ms(), log_from, spaces, libraries, position };
         writer.begin(head).expect("threads");
         writer.finish().expect("the disk works")
     }
@@ -322,8 +329,14 @@ fn start(fs: &SimFs, dir: &Path) -> Result<Model, Box<dyn std::error::Error + Se
     let from = match file.current().newest() {
         Some(set) => {
             let store = |effect: &Effect<'_>| {
-                let Effect::Set { key, value, .. } = effect else { panic!("{effect:?} was not saved") };
-                loaded.lock().insert((key.space.0, key.bytes.to_vec()), value.bytes().to_vec());
+                let (key, value) = match effect {
+                    Effect::Set { key, value, .. } => (key, Some(value.bytes().to_vec())),
+                    Effect::StoreWith { key, fields, .. } => (key, tiers::read(fs, dir, &file, key.bytes, fields)),
+                    _ => panic!("{effect:?} was not saved"),
+                };
+                // One that cannot be read answers an error.
+                let value = value.unwrap_or_else(|| tiers::UNREADABLE.to_vec());
+                loaded.lock().insert((key.space.0, key.bytes.to_vec()), value);
             };
             checkpoint::load(&data, set, 1, &hasher, &store, &LoadProgress::default())?;
             set.log_from

@@ -108,6 +108,20 @@ impl Socket {
     }
 }
 
+impl Socket {
+    /// Sets the longest wait of a read.
+    fn set_read_timeout(&self, patience: Duration) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_read_timeout(Some(patience)),
+            Self::Unix(stream) => stream.set_read_timeout(Some(patience)),
+        }
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
@@ -216,13 +230,36 @@ impl Client {
     /// # Errors
     /// When the connection breaks or the reply is not RESP.
     pub fn ask(&mut self, command: &[&str]) -> Result<Value> {
+        let words: Vec<_> = command.iter().map(|word| word.as_bytes()).collect();
+        self.send_command(&words)?;
+        self.reply()
+    }
+
+    /// Sends one command, whose arguments may be any bytes, and reads no reply.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub fn send_command(&mut self, command: &[&[u8]]) -> Result<()> {
         let mut request = Vec::new();
         write_array_header(&mut request, command.len());
         for word in command {
-            write_bulk(&mut request, word.as_bytes());
+            write_bulk(&mut request, word);
         }
-        self.send(&request)?;
-        self.reply()
+        self.send(&request)
+    }
+
+    /// The next reply or message; `None` if none is complete after `patience`.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn next_within(&mut self, patience: Duration) -> Result<Option<Value>> {
+        let set = self.socket.set_read_timeout(patience);
+        set.map_err(|source| BenchError::Connect { address: self.address.to_string(), source })?;
+        match self.reply() {
+            Ok(value) => Ok(Some(value)),
+            Err(BenchError::Connect { source, .. }) if is_timeout(&source) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Sends `SET key value` with a value of `bytes` random bytes, generated and sent piece by piece.

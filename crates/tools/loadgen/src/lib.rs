@@ -28,7 +28,7 @@ pub mod measure;
 pub mod memcached;
 pub mod payload;
 pub mod process;
-mod progress;
+pub mod progress;
 pub mod report;
 pub mod resp;
 pub mod results;

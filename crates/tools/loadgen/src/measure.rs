@@ -353,7 +353,7 @@ pub fn load_for(
     Ok(())
 }
 
-/// The process behind an address, according to the server itself, if it runs on this machine.
+/// The process that listens on an address, according to the server itself, if it runs on this machine.
 ///
 /// # Errors
 /// When the server cannot be reached or refuses the login.

@@ -181,7 +181,7 @@ struct Started {
 
 /// A directory that is removed with this value, once its server has ended.
 #[derive(Debug)]
-pub(crate) struct ScratchDirectory(pub(crate) PathBuf);
+pub struct ScratchDirectory(pub PathBuf);
 
 impl Drop for ScratchDirectory {
     fn drop(&mut self) {
@@ -405,19 +405,24 @@ impl Drop for Server {
     }
 }
 
+/// The program `onggi`: this one, or its neighbour where this is another program of ours.
+fn onggi() -> Result<PathBuf> {
+    let own = std::env::current_exe().map_err(|source| BenchError::System { op: "find this program", source })?;
+    Ok(own.with_file_name("onggi"))
+}
+
 impl Preset {
     /// The command line, with `{port}` and `{dir}` still in it.
     fn command(self, options: &StartOptions) -> Result<String> {
         let workers = options.workers.max(1);
-        let own = || std::env::current_exe().map_err(|source| BenchError::System { op: "find this program", source });
         let quiet = "--port {port} --bind 127.0.0.1 --dir {dir} --save '' --appendonly no";
         match self {
             Self::Onggi => {
-                let program = std::env::var_os("ONGGI_SERVER").map_or_else(own, |path| Ok(path.into()))?;
-                // Without compression, like the others: the `cp-redis` suite measures compression.
-                Ok(format!("{} serve {quiet} --workers {workers} --compression off", quoted(&program)))
+                let program = std::env::var_os("ONGGI_SERVER").map_or_else(onggi, |path| Ok(path.into()))?;
+                // Without compression, like the others: suites about compression switch it on.
+                Ok(format!("{} serve {quiet} --http-port 0 --workers {workers} --compression off", quoted(&program)))
             }
-            Self::Echo => Ok(format!("{} bench echo --port {{port}} --threads {workers}", quoted(&own()?))),
+            Self::Echo => Ok(format!("{} bench echo --port {{port}} --threads {workers}", quoted(&onggi()?))),
             Self::Arcus => {
                 let program = std::env::var_os(ARCUS_PROGRAM).map(PathBuf::from).ok_or_else(|| {
                     BenchError::Usage(format!("preset arcus: set {ARCUS_PROGRAM} to its memcached program"))
@@ -628,7 +633,10 @@ fn free_port() -> Result<u16> {
 }
 
 /// A new empty directory for one server or its input, in `parent` or among the temporary ones.
-pub(crate) fn new_directory(name: &str, parent: Option<&Path>) -> Result<ScratchDirectory> {
+///
+/// # Errors
+/// It cannot be made.
+pub fn new_directory(name: &str, parent: Option<&Path>) -> Result<ScratchDirectory> {
     /// Numbers the directories of this process.
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);

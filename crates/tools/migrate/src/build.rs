@@ -2,15 +2,14 @@
 
 use base::KeyspaceId;
 use base::hash::KeyHasher;
-use codec::stored::put_lzf;
 use engine::{Encoding, Entry, EntrySink, ExtFields, SharedBytes, Type, Value};
 use rdb::FileEntry;
 use rdb::stored::put_changes;
-use types::decoder::may_be_compressed;
+use replication::load::stored_string;
 use value::{Body, Limits, Slot};
 
-/// Makes entries, one after the other. Small collections are packed by Valkey's default limits; an edit on the server packs
-/// by those that are configured.
+/// Makes entries, one after the other. Small collections are packed by Valkey's default limits; an edit on the server
+/// packs by those that are configured.
 pub(crate) struct Builder {
     limits: Limits,
     hasher: KeyHasher,
@@ -60,16 +59,5 @@ impl Builder {
             Body::Big(_) => {}
         }
         self.packed.shrink_to(ROOM_MAX);
-    }
-}
-
-/// The string, or what it is compressed to in the file: LZF is one of the forms in which values are stored.
-pub(crate) fn stored_string(string: Vec<u8>, lzf: Option<&[u8]>) -> (Encoding, Vec<u8>) {
-    let mut stored = Vec::new();
-    match lzf {
-        Some(lzf) if may_be_compressed(Type::String, &string) && put_lzf(lzf, string.len(), &mut stored) => {
-            (Encoding::PLAIN.compressed(), stored)
-        }
-        _ => (Encoding::PLAIN, string),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::sift::Fate;
 use base::UnixMs;
-use engine::Entry;
+use engine::{Entry, Libraries};
 use inspect::text::{count, escape, size};
 use rdb::{Dialect, End, FileEntry, Module, Stream, Value};
 use std::collections::BTreeMap;
@@ -40,6 +40,8 @@ pub struct Contents {
     pub empty: u64,
     /// Strings that are compressed in the file.
     pub compressed: u64,
+    /// Libraries of functions.
+    pub libraries: Libraries,
     /// What cannot be taken.
     pub untaken: Untaken,
 }
@@ -88,9 +90,9 @@ pub struct Untaken {
     pub modules: BTreeMap<Module, u64>,
     /// The first of them: database and key.
     pub module_keys: Vec<(u32, String)>,
-    /// What modules keep beside keys: how many times, by module.
+    /// What modules keep in addition to keys: how many times, by module.
     pub module_data: BTreeMap<Module, u64>,
-    /// Libraries of functions.
+    /// Libraries of functions whose first line a server refuses.
     pub libraries: u64,
     /// The names of the first of them.
     pub library_names: Vec<String>,
@@ -116,6 +118,7 @@ impl Contents {
             expired_fields: 0,
             empty: 0,
             compressed: 0,
+            libraries: Libraries::default(),
             untaken: Untaken::default(),
         }
     }
@@ -139,6 +142,9 @@ impl Contents {
 
     /// A library of functions, by its source text.
     pub(crate) fn library(&mut self, source: &[u8]) {
+        if let Ok(metadata) = script::metadata::read(source) {
+            return self.libraries.apply(&metadata.name, source);
+        }
         self.untaken.libraries += 1;
         if self.untaken.library_names.len() < NAMED_MAX {
             self.untaken.library_names.push(library_name(source));
@@ -279,7 +285,7 @@ impl fmt::Display for BigKey {
     }
 }
 
-/// So many elements of this type.
+/// A number of elements of this type, in words.
 pub(crate) fn counted(kind: &str, elements: u64) -> String {
     match kind {
         "string" => format!("{} uncompressed", size(elements)),

@@ -1,12 +1,12 @@
-//! Whether a key stands in a file twice, in bounded memory: keyed 128-bit hashes of all keys are sorted in runs, runs that do not
-//! fit into memory go to a file, and all are merged at the end.
+//! Whether a key occurs twice in a file, in bounded memory: keyed 128-bit hashes of all keys are sorted in runs, runs
+//! that do not fit into memory go to a file, and all are merged at the end.
 //!
 //! ```text
 //! key -> mark { hash, offset } -> marks, sorted when they are full --> run, run, ... in the spill file
 //!                                                  equal neighbours <-- merge
 //! ```
 //!
-//! Two keys of one hash come once in 2^70 files of a billion keys; who made the file does not know the hash.
+//! Two keys have the same hash once in 2^70 files of a billion keys; the author of a file does not know the hash key.
 
 use base::hash::KeyHasher;
 use base::random::Entropy;
@@ -66,7 +66,8 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// None yet. What does not fit into memory goes into a file in `directory`, which vanishes with this value or the process.
+    /// None yet. What does not fit into memory goes into a file in `directory`, which vanishes with this value or the
+    /// process.
     pub fn new(fs: Arc<dyn FileSystem>, entropy: &dyn Entropy, directory: PathBuf) -> Self {
         Self::within(MARKS_MAX, fs, entropy, directory)
     }

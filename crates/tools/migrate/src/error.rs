@@ -27,9 +27,33 @@ pub enum MigrateError {
         /// The data directory.
         path: PathBuf,
     },
+    /// A memcached cannot be reached, or has ended the connection.
+    #[error("memcached {cache}: {source}; give memcached://HOST:PORT of a server that runs")]
+    CacheConnection {
+        /// Its address.
+        cache: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A memcached does not list or give its items.
+    #[error(
+        "memcached {cache} answers {received:?}, expected {expected}; its items can be read from version 1.6 on, unless \
+         lru_crawler is disabled or busy"
+    )]
+    CacheReply {
+        /// Its address.
+        cache: String,
+        /// What was expected.
+        expected: &'static str,
+        /// What came instead.
+        received: String,
+    },
     /// The operating system refused.
     #[error(transparent)]
     Fs(#[from] FsError),
+    /// The tier that has values of the directory.
+    #[error(transparent)]
+    Tier(#[from] tier::TierError),
     /// The directory or its files.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
@@ -92,7 +116,7 @@ pub enum MigrateError {
         databases: u32,
     },
     /// Bytes follow where the data ends: commands, in an append-only file.
-    #[error("{}: {bytes} bytes follow behind the end of the data at offset {offset}, and nothing in the file says that commands of an append-only log follow", path.display())]
+    #[error("{}: {bytes} bytes follow the end of the data at offset {offset}, and nothing in the file says that commands of an append-only log follow", path.display())]
     GoesOn {
         /// The file.
         path: PathBuf,
@@ -102,7 +126,7 @@ pub enum MigrateError {
         bytes: u64,
     },
     /// Bytes that no server writes into an append-only file.
-    #[error("{}: offset {offset}: expected {expected}; all behind that place is lost", path.display())]
+    #[error("{}: offset {offset}: expected {expected}; everything after that place is lost", path.display())]
     AppendOnly {
         /// The file.
         path: PathBuf,
@@ -138,7 +162,7 @@ pub enum MigrateError {
         count: usize,
     },
     /// The file has something that cannot be taken.
-    #[error("{}: {untaken}, cannot be taken; to go on without that, say --partial", path.display())]
+    #[error("{}: {untaken}; Onggi cannot import this, pass --partial to skip it", path.display())]
     Untaken {
         /// The file.
         path: PathBuf,
@@ -247,7 +271,7 @@ pub enum MigrateError {
         why: String,
     },
     /// The file has other contents than a moment ago.
-    #[error("{}: changed while it was read; import a file that nobody writes to", path.display())]
+    #[error("{}: changed while it was read; import a file that no program writes to", path.display())]
     Changed {
         /// The file.
         path: PathBuf,
@@ -276,7 +300,7 @@ fn lost(error: &RdbError, keys: u64) -> String {
     match error {
         RdbError::Checksum { .. } => format!("which of its {keys} are wrong cannot be told"),
         RdbError::Damaged { .. } | RdbError::Truncated { .. } => {
-            format!("{keys} before that can be read, all behind it is lost")
+            format!("{keys} before that can be read, everything after it is lost")
         }
         _ => format!("{keys} before that can be read"),
     }

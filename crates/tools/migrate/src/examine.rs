@@ -6,10 +6,10 @@ use crate::contents::Contents;
 use crate::duplicates::{Keys, Twice};
 use crate::error::MigrateError;
 use crate::sift::{Fate, Sieve};
-use crate::source::Source;
 use base::UnixMs;
 use base::random::Entropy;
 use rdb::{Item, RdbError, Reader};
+use replication::Source;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vfs::FileSystem;
@@ -23,14 +23,15 @@ pub struct Examination<'a> {
     pub file: &'a Path,
     /// What expires at this moment or before is dropped.
     pub now: UnixMs,
-    /// Where a file without a name goes when there are too many keys to find those that stand twice in memory: 24 bytes a key.
+    /// Where a file without a name goes when there are too many keys to find those that stand twice in memory: 24 bytes
+    /// a key.
     pub scratch: PathBuf,
 }
 
 /// Reads all of a file and says what is in it. Blocks for as long as that takes.
 ///
 /// # Errors
-/// All of [`MigrateError`] that concern the file but [`MigrateError::Untaken`], which [`Contents::untaken`] tells.
+/// All of [`MigrateError`] that concern the file but [`MigrateError::Untaken`], which [`Contents::untaken`] returns.
 pub fn examine(examination: &Examination<'_>, entropy: &dyn Entropy) -> Result<Contents, MigrateError> {
     let (contents, len) = examine_rdb_part(examination, entropy)?;
     if contents.end.len < len {
@@ -40,7 +41,7 @@ pub fn examine(examination: &Examination<'_>, entropy: &dyn Entropy) -> Result<C
     Ok(contents)
 }
 
-/// As [`examine`], of a file that may go on behind that; its length comes back as well.
+/// As [`examine`], of a file that may continue after the RDB part; also returns its length.
 pub(crate) fn examine_rdb_part(
     examination: &Examination<'_>,
     entropy: &dyn Entropy,

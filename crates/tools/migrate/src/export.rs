@@ -1,16 +1,18 @@
 //! `onggi export`: the data of a directory as an RDB file.
 //!
 //! ```text
-//! newest checkpoint, then the log --as a start loads them--> store --entry by entry--> FILE.new --synced, renamed--> FILE
+//! newest checkpoint, then the log --as a start loads them--> store --each entry--> FILE.new --sync, rename--> FILE
 //! ```
 //!
-//! A string is changed by what stands in the log, so the data is loaded first: memory is what a server with it takes.
+//! The log may change a string, so the data is loaded first: the export takes as much memory as a server with that
+//! data.
 
 use crate::error::MigrateError;
 use crate::pen::{Exported, Page};
 use base::{Clock, DbIndex, Entropy, Lsn};
 use checkpoint::{CheckpointError, DataDir, LoadProgress, Manifest, ManifestFile};
 use codec::CodecError;
+use engine::ValueTier;
 use rdb::Target;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use std::thread;
 use store::lock::WorkerSet;
 use store::shard::ShardEngine;
 use store::{Scratch, Store, StoreOptions, Wake};
+use tier::{TierError, TierId, TierReader, offline};
 use vfs::FileSystem;
 
 /// What is to be exported, and how.
@@ -29,7 +32,7 @@ pub struct Export<'a> {
     pub dir: &'a Path,
     /// The file to make; missing.
     pub file: &'a Path,
-    /// Who is to read it.
+    /// The server that will read it.
     pub target: Target,
     /// What expires at this moment or before is left out, and what the file says about when it was made.
     pub clock: Arc<dyn Clock>,
@@ -58,7 +61,7 @@ pub fn export(export: &Export<'_>) -> Result<Exported, MigrateError> {
     page.make(|pen| pen.write_store(&store))
 }
 
-/// Nobody waits for a lock.
+/// No thread waits for a lock.
 pub(crate) struct Nobody;
 
 impl Wake for Nobody {
@@ -84,6 +87,7 @@ fn load(export: &Export<'_>) -> Result<Store, MigrateError> {
         log: None,
         engine: |engine| ShardEngine::Memory(Box::new(engine)),
     });
+    attach_tier(&store, manifest, &dir)?;
     let dictionaries = &store.compression.dictionaries;
     manifest.open_dictionaries(&dir)?.into_iter().for_each(|found| drop(dictionaries.insert(found)));
     load_set(&dir, manifest, &store)?;
@@ -92,6 +96,16 @@ fn load(export: &Export<'_>) -> Result<Store, MigrateError> {
     }
     replay_log(&dir, manifest, &store)?;
     Ok(store)
+}
+
+/// Has values that lie on a tier read from it.
+pub(crate) fn attach_tier(store: &Store, manifest: &Manifest, dir: &DataDir) -> Result<(), TierError> {
+    if let Some(tier) = &manifest.tier {
+        let path = offline::directory(&**dir.fs(), dir.path(), TierId(tier.id), tier.path())?;
+        let reader: Arc<dyn ValueTier> = Arc::new(TierReader::new(Arc::clone(dir.fs()), path));
+        store.attach_tier(&reader);
+    }
+    Ok(())
 }
 
 fn load_set(dir: &DataDir, manifest: &Manifest, store: &Store) -> Result<(), CheckpointError> {

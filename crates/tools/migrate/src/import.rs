@@ -6,15 +6,15 @@ use crate::contents::Contents;
 use crate::error::MigrateError;
 use crate::examine::{Examination, examine};
 use crate::sift::{Fate, Sieve};
-use crate::source::Source;
 use base::hash::KeyHasher;
 use base::random::Entropy;
 use base::{Clock, HistoryId, KeyspaceId, Lsn, UnixMs};
 use checkpoint::{
     DataDir, Feed, FeedOptions, LogState, Manifest, ManifestFile, Name, SetHead, SetId, SetInfo, Writer, WriterOptions,
 };
-use engine::Backlog;
+use engine::{Backlog, Libraries};
 use rdb::{Item, RdbError, Reader};
+use replication::Source;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -48,12 +48,12 @@ pub struct Imported {
     pub set: SetInfo,
 }
 
-/// Makes a data directory of a file. Calls `examined` with what is in the file before anything is written. Blocks for as long as
-/// all takes.
+/// Makes a data directory of a file. Calls `examined` with what is in the file before anything is written. Blocks for
+/// as long as all takes.
 ///
 /// # Errors
-/// Every [`MigrateError`]; the directory holds no data then. [`MigrateError::NotEmpty`], [`MigrateError::Untaken`] and all that
-/// concern the file come before anything was written.
+/// Every [`MigrateError`]; the directory holds no data then. [`MigrateError::NotEmpty`], [`MigrateError::Untaken`] and
+/// all that concern the file come before anything was written.
 pub fn import(
     import: &Import<'_>,
     clock: &dyn Clock,
@@ -73,6 +73,7 @@ pub fn import(
         now: examination.now,
         history: HistoryId::random(&mut entropy.rng()),
         databases: contents.databases_needed(),
+        libraries: Arc::new(contents.libraries.clone()),
         expected_bytes: contents.end.len,
     };
     let save = |feed: &Feed, backlog: &Backlog| read_again(feed, backlog, &examination, &contents, entropy);
@@ -108,22 +109,18 @@ pub fn import_log(
     if !is_partial && !log.untaken.is_nothing() {
         return Err(MigrateError::Untaken { path: file.to_owned(), untaken: log.untaken.clone().into() });
     }
-    let set = Set {
+    let kept = Kept {
         now: examination.now,
-        history: HistoryId::random(&mut entropy.rng()),
         databases: log.databases_needed(),
+        libraries: Arc::new(log.libraries.clone()),
         expected_bytes: log.bytes(),
     };
-    let save = |feed: &Feed, backlog: &Backlog| {
-        played.save(feed, backlog);
-        Ok(())
-    };
-    let set = write_directory(fs, dir, &set, save)?;
+    let set = keep(fs, dir, &kept, &**entropy, &played)?;
     Ok(ImportedLog { log: played.log, set })
 }
 
 /// Refuses a directory with files, but for the lock file that a failed import leaves.
-fn refuse_files(fs: &dyn FileSystem, dir: &Path) -> Result<(), MigrateError> {
+pub(crate) fn refuse_files(fs: &dyn FileSystem, dir: &Path) -> Result<(), MigrateError> {
     if !fs.exists(dir)? {
         return Ok(());
     }
@@ -136,11 +133,37 @@ fn refuse_files(fs: &dyn FileSystem, dir: &Path) -> Result<(), MigrateError> {
     }
 }
 
+/// What is kept of a store.
+pub(crate) struct Kept {
+    pub now: UnixMs,
+    pub databases: u32,
+    pub libraries: Arc<Libraries>,
+    pub expected_bytes: u64,
+}
+
+/// Makes a data directory of a store.
+pub(crate) fn keep(
+    fs: &Arc<dyn FileSystem>,
+    dir: &Path,
+    kept: &Kept,
+    entropy: &dyn Entropy,
+    played: &appendonly::Played,
+) -> Result<SetInfo, MigrateError> {
+    let Kept { now, databases, ref libraries, expected_bytes } = *kept;
+    let history = HistoryId::random(&mut entropy.rng());
+    let set = Set { now, history, databases, libraries: Arc::clone(libraries), expected_bytes };
+    write_directory(fs, dir, &set, |feed: &Feed, backlog: &Backlog| {
+        played.save(feed, backlog);
+        Ok(())
+    })
+}
+
 /// What a set says of itself, and how much will be in it about.
 struct Set {
     now: UnixMs,
     history: HistoryId,
     databases: u32,
+    libraries: Arc<Libraries>,
     expected_bytes: u64,
 }
 
@@ -150,13 +173,15 @@ fn write_set(
     set: &Set,
     save: impl FnOnce(&Feed, &Backlog) -> Result<(), MigrateError>,
 ) -> Result<SetInfo, MigrateError> {
-    let Set { now, history, databases, expected_bytes } = *set;
+    let Set { now, history, databases, ref libraries, expected_bytes } = *set;
     let backlog = Arc::new(Backlog::default());
     let feed = Feed::new(FeedOptions::default(), Arc::clone(&backlog));
     let options = WriterOptions { expected_bytes, ..WriterOptions::default() };
     let mut writer = Writer::create(dir, SetId(1), options, &feed)?;
     let spaces = (0..databases).map(KeyspaceId).collect();
-    writer.begin(SetHead { cut: Lsn(0), history, created_ms: now, log_from: None, spaces })?;
+    let libraries = Arc::clone(libraries);
+    let position = Vec::new();
+    writer.begin(SetHead { cut: Lsn(0), history, created_ms: now, log_from: None, spaces, libraries, position })?;
     save(&feed, &backlog)?;
     Ok(writer.finish()?)
 }

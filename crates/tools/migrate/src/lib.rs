@@ -1,5 +1,5 @@
-//! The way from Redis and Valkey, and back: an RDB file, or an append-only log, becomes a data directory that a server starts with,
-//! and a data directory an RDB file.
+//! The way from Redis and Valkey, and back: an RDB file, or an append-only log, becomes a data directory that a server
+//! starts with, and a data directory an RDB file.
 //!
 //! ```text
 //! FILE --examine: every byte, nothing written--> Contents --report--> what is inside, what cannot be taken
@@ -10,6 +10,8 @@
 //!
 //! primary --receive--> FILE, and with --follow: --load--> store and log <--commands-- primary
 //!
+//! memcached --names, then items--> store --entries--> Feed
+//!
 //! append-only log --play: all read, then run--> store --report, entries--> Feed
 //!
 //! prdb-*, log-* --export: loaded as by a start--> store --entries--> FILE
@@ -17,12 +19,12 @@
 //! ```
 //!
 //! G1. A file is read twice. What is wrong with it, or cannot be taken, is known before the first byte is written.
-//! G2. The manifest comes last. An import that fails removes what it has written; what one that was killed leaves has no
-//!     manifest, so that no server takes it for data.
-//! G3. Memory of the import of an RDB file is bounded by the largest value, and by what waits for the disk ([`engine::Backlog`]), whatever the file's length. What commands
-//!     of a log have made is held whole.
-//! G4. What is dropped is what a primary drops while it loads the file: keys and fields whose time has come, empty collections.
-//!     It is counted. All else is taken, or named.
+//! G2. The manifest comes last. An import that fails removes what it has written; what one that was killed leaves has
+//!     no manifest, so that no server takes it for data.
+//! G3. Memory of the import of an RDB file is bounded by the largest value, and by what waits for the disk
+//!     ([`engine::Backlog`]), whatever the file's length. What commands of a log have made is held whole.
+//! G4. What is dropped is what a primary drops while it loads the file: keys and fields whose time has come, empty
+//!     collections. It is counted. All else is taken, or named.
 //!
 //! Formats: docs/formats/rdb.md, docs/formats/snapshot-file.md.
 #![forbid(unsafe_code)]
@@ -30,6 +32,7 @@
 
 mod appendonly;
 mod build;
+mod cache;
 mod contents;
 mod duplicates;
 mod error;
@@ -37,20 +40,19 @@ mod examine;
 mod export;
 mod follow;
 mod import;
-mod load;
 mod pen;
 mod report;
-mod runner;
+mod runs;
 mod save;
 mod sift;
-mod source;
 
 pub use appendonly::{Log, Part, is_append_only};
+pub use cache::{Cache, CacheAddressError, Items, import_cache};
 pub use contents::{BigKey, Contents, Database, Kind, Untaken};
 pub use error::MigrateError;
 pub use examine::{Examination, examine, examine_log};
 pub use export::{Export, export};
-pub use follow::{Event, Follow, Followed, Receive, copy_file, follow, receive};
+pub use follow::{Event, Follow, Followed, Progress as FollowProgress, Receive, copy_file, follow, receive};
 pub use import::{Import, Imported, ImportedLog, import, import_log};
 pub use pen::Exported;
 pub use report::{report, report_log};

@@ -32,6 +32,8 @@ pub struct Exported {
     /// Keys that were left out, since an RDB file has no form for them: b+trees, and collections that have attributes
     /// and no elements.
     pub formless: u64,
+    /// Libraries of functions in the file.
+    pub libraries: u64,
     /// Bytes of the file.
     pub bytes: u64,
 }
@@ -47,7 +49,8 @@ pub(crate) struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Makes the file of what `fill` writes: under another name, synced, then in the place of the one before. An error leaves that one.
+    /// Makes the file of what `fill` writes: under another name, synced, then in the place of the one before. An error
+    /// leaves that one.
     pub fn make(
         &self,
         fill: impl FnOnce(&mut Pen<FileWriter>) -> Result<(), MigrateError>,
@@ -57,7 +60,7 @@ impl Page<'_> {
         let unfinished = PathBuf::from(unfinished);
         let done = self.write(&unfinished, fill);
         if done.is_err() {
-            // The error that ended it is the one to tell.
+            // Report the error that ended it.
             let _ = self.fs.remove_file(&unfinished);
         }
         let exported = done?;
@@ -129,13 +132,17 @@ impl Refused {
 }
 
 impl<W: Write> Pen<W> {
-    /// Entries met so far: written, or left out since their time has come.
+    /// Entries of a checkpoint met so far: keys that were written or left out, and libraries.
     pub fn entries_met(&self) -> u64 {
-        self.exported.keys + self.exported.expired + self.exported.formless
+        self.exported.keys + self.exported.expired + self.exported.formless + self.exported.libraries
     }
 
-    /// Writes all that a store has.
+    /// Writes all that a store has: libraries of functions first, as the format requires.
     pub fn write_store(&mut self, store: &Store) -> Result<(), MigrateError> {
+        for (_, code) in store.libraries.get().iter() {
+            self.writer.function(code).map_err(|error| MigrateError::Write { path: self.path.clone(), error })?;
+            self.exported.libraries += 1;
+        }
         let databases = (0..store.spaces.count() as u32).map(DbIndex);
         databases.into_iter().try_for_each(|db| {
             let path = self.path.clone();
@@ -145,13 +152,15 @@ impl<W: Write> Pen<W> {
 
     fn write_database(&mut self, store: &Store, db: DbIndex) -> Result<(), Refused> {
         let Some(space) = store.spaces.get(db) else { return Ok(()) };
-        let mut done = Ok(());
+        let (mut done, mut bytes) = (Ok(()), Vec::new());
         let walk = store.each_shard(|shard| {
             let mut from = Some(0);
             while let Some(bound) = from.filter(|_| done.is_ok()) {
                 let mut visit = |entry: &Entry<'_>, _cost| {
                     if done.is_ok() {
-                        done = self.write_entry(db, entry).map_err(|error| Refused { key: entry.key.to_vec(), error });
+                        let whole = store.whole(*entry, &mut bytes).map_err(WriteError::Io);
+                        let written = whole.and_then(|whole| self.write_entry(db, &whole));
+                        done = written.map_err(|error| Refused { key: entry.key.to_vec(), error });
                     }
                 };
                 from = shard.engine.survey(space, bound, &mut visit).next;

@@ -2,7 +2,8 @@
 
 use crate::appendonly::{Log, Part};
 use crate::contents::{Contents, Database, Kind, Untaken, counted};
-use inspect::text::{count, size, time};
+use engine::Libraries;
+use inspect::text::{count, escape, size, time};
 
 /// The lines. They say what is inside, what is dropped, and what cannot be taken.
 pub fn report(contents: &Contents) -> Vec<String> {
@@ -23,6 +24,7 @@ pub fn report(contents: &Contents) -> Vec<String> {
         let strings = count(contents.compressed, "string is", "strings are");
         lines.push(format!("{strings} compressed by LZF, which an import keeps"));
     }
+    lines.extend(functions(&contents.libraries));
     lines.extend(needs(contents.databases_needed()));
     lines.extend(untaken(&contents.untaken));
     lines
@@ -44,9 +46,16 @@ pub fn report_log(log: &Log) -> Vec<String> {
         let keys = count(log.expired, "key is", "keys are");
         lines.push(format!("{keys} dropped: the time of expiration has come"));
     }
+    lines.extend(functions(&log.libraries));
     lines.extend(needs(log.databases_needed()));
     lines.extend(untaken(&log.untaken));
     lines
+}
+
+fn functions(libraries: &Libraries) -> Option<String> {
+    let names: Vec<_> = libraries.iter().map(|(name, _)| escape(name)).collect();
+    let number = count(libraries.len() as u64, "library of functions", "libraries of functions");
+    (!names.is_empty()).then(|| format!("{number}: {}", names.join(", ")))
 }
 
 fn part_lines(part: &Part) -> Vec<String> {
@@ -83,7 +92,7 @@ fn untaken(untaken: &Untaken) -> Vec<String> {
         return Vec::new();
     }
     let sentences = untaken.sentences().into_iter().map(|sentence| format!("  {sentence}"));
-    std::iter::once("cannot be taken:".to_owned()).chain(sentences).collect()
+    std::iter::once("cannot be imported:".to_owned()).chain(sentences).collect()
 }
 
 fn head(contents: &Contents) -> String {

@@ -4,11 +4,11 @@
 //! prdb-* --block by block--> store of a few MiB --entry by entry--> FILE.new --synced, renamed--> FILE
 //! ```
 //!
-//! A checkpoint has each entry whole and once, in neighbouring blocks of one file, so that memory is bounded by the largest value and
-//! [`BATCH_BYTES`], whatever the checkpoint's size.
+//! A checkpoint has each entry whole and once, in neighbouring blocks of one file, so that memory is bounded by the
+//! largest value and [`BATCH_BYTES`], whatever the checkpoint's size.
 
 use crate::error::MigrateError;
-use crate::export::Nobody;
+use crate::export::{Nobody, attach_tier};
 use crate::pen::{Exported, FileWriter, Page, Pen};
 use base::{Clock, DbIndex, Entropy, KeyspaceId};
 use checkpoint::{CheckpointError, DataDir, Manifest, Name, SetInfo, SnapshotReader};
@@ -60,7 +60,8 @@ impl RdbFile {
         refuse_foreign(&**dir.fs(), &path)?;
         let page =
             Page { fs: &**dir.fs(), path: &path, target, clock: &*self.clock, dictionaries: Arc::new(dictionaries) };
-        let Exported { keys, formless, bytes, .. } = page.make(|pen| self.fill(pen, dir, set, is_cancelled))?;
+        let Exported { keys, formless, bytes, .. } =
+            page.make(|pen| self.fill(pen, dir, (manifest, set), is_cancelled))?;
         Ok(RdbWritten { path, keys, formless, bytes })
     }
 
@@ -68,7 +69,7 @@ impl RdbFile {
         &self,
         pen: &mut Pen<FileWriter>,
         dir: &DataDir,
-        set: &SetInfo,
+        (manifest, set): (&Manifest, &SetInfo),
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<(), MigrateError> {
         for (number, info) in (0u8..).zip(&set.files) {
@@ -80,29 +81,34 @@ impl RdbFile {
                 return Err(CheckpointError::Damaged { path, offset: 0, what, lost }.into());
             }
             let spaces = reader.header().spaces.clone();
-            let mut batch = self.batch(&spaces);
+            let batch = || -> Result<Store, MigrateError> {
+                let store = self.batch(&spaces);
+                attach_tier(&store, manifest, dir)?;
+                Ok(store)
+            };
+            let mut store = batch()?;
             let mut bytes = 0;
             while let Some(block) = reader.next_block()? {
                 if is_cancelled() {
                     return Err(CheckpointError::LoadCancelled.into());
                 }
-                for effect in cmdlog::effects(block.payload, &batch.hasher) {
+                for effect in cmdlog::effects(block.payload, &store.hasher) {
                     let damaged = |what: String| CheckpointError::Damaged {
                         path: path.clone(),
                         offset: block.offset,
                         what,
                         lost: format!("the entries of block {}", block.number),
                     };
-                    batch.load(&effect.map_err(|error| damaged(error.to_string()))?);
+                    store.load(&effect.map_err(|error| damaged(error.to_string()))?);
                 }
                 bytes += block.payload.len();
-                // A block without entries is a part of a collection that goes on in the next.
+                // A block without entries is a part of a collection that continues in the next.
                 if bytes >= BATCH_BYTES && block.entries > 0 {
-                    pen.write_store(&batch)?;
-                    (batch, bytes) = (self.batch(&spaces), 0);
+                    pen.write_store(&store)?;
+                    (store, bytes) = (batch()?, 0);
                 }
             }
-            pen.write_store(&batch)?;
+            pen.write_store(&store)?;
         }
         let (found, expected) = (pen.entries_met(), set.files.iter().map(|info| info.entries).sum());
         match found == expected {

@@ -69,6 +69,7 @@ pub(crate) fn found(fs: &SimFs) -> Option<Keys> {
             }
             Effect::Edit { ref key, kind, changes } => assert!(engine.edit(key, kind, changes).is_some()),
             Effect::Expire { ref key, at } => assert!(engine.set_expiration(key, Some(at))),
+            Effect::Library { .. } | Effect::Position { .. } => {}
             _ => panic!("no part of an entry"),
         }
     };
@@ -151,7 +152,7 @@ fn expected(file: &[u8]) -> Result<Keys, RdbError> {
 
 /// The committed files of real servers, by name.
 fn files() -> Vec<(String, Vec<u8>)> {
-    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../rdb/testdata");
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../keyspace/rdb/testdata");
     let mut files: Vec<_> = std::fs::read_dir(testdata)
         .unwrap()
         .map(|file| file.unwrap().path())
@@ -194,12 +195,14 @@ fn files_of_real_servers_come_in_whole() {
         let imported = run(&fs, NOW, true).unwrap_or_else(|error| panic!("{name}: {error}"));
         let keys = expected(&file).unwrap();
         assert_eq!(imported.contents.keys(), keys.len() as u64, "{name}");
-        assert_eq!(imported.set.entries(), keys.len() as u64, "{name}");
+        let entries = keys.len() + imported.contents.libraries.len();
+        assert_eq!(imported.set.entries(), entries as u64, "{name}");
         assert!(found(&fs).unwrap() == keys, "{name}");
     }
 }
 
-/// A collection that outgrows its packed form, and a string that is compressed, come in too; compressed stays compressed.
+/// A collection that outgrows its packed form, and a string that is compressed, come in too; compressed stays
+/// compressed.
 #[test]
 fn big_values_come_in_whole() {
     let mut writer = Writer::new(Vec::new(), Target::V11).unwrap();
@@ -291,14 +294,52 @@ fn what_has_expired_is_dropped() {
 #[test]
 fn what_cannot_be_taken_is_named() {
     let mut writer = Writer::new(Vec::new(), Target::V11).unwrap();
-    writer.function(b"#!lua name=mylib\nredis.register_function('f', function() end)").unwrap();
+    writer.function(b"#!js name=mylib\nregister('f')").unwrap();
     writer.entry(0, b"key", None, &Value::String(b"value".to_vec())).unwrap();
     let fs = fs_with(&writer.finish().unwrap());
     let error = run(&fs, NOW, false).map(|_| ()).unwrap_err().to_string();
-    assert!(error.contains("1 library of functions: mylib, cannot be taken") && error.contains("--partial"), "{error}");
+    assert!(
+        error.contains("1 library of functions: mylib; Onggi cannot import this") && error.contains("--partial"),
+        "{error}"
+    );
     assert!(!fs.exists(Path::new(DIR)).unwrap());
     run(&fs, NOW, true).unwrap();
     assert_eq!(found(&fs).unwrap().len(), 1);
+}
+
+/// Libraries of functions are imported, and exported again.
+#[test]
+fn libraries_come_and_go() {
+    let code = b"#!lua name=mylib\nserver.register_function('f', function() end)";
+    let mut writer = Writer::new(Vec::new(), Target::V11).unwrap();
+    writer.function(code).unwrap();
+    writer.entry(0, b"key", None, &Value::String(b"value".to_vec())).unwrap();
+    let fs = fs_with(&writer.finish().unwrap());
+    let contents = run(&fs, NOW, false).unwrap().contents;
+    let lines = report(&contents);
+    assert!(lines.contains(&"1 library of functions: mylib".to_owned()), "{lines:?}");
+    let fs: Arc<dyn FileSystem> = Arc::new(fs);
+    let file = Path::new("/exported.rdb");
+    let exported = export(&Export {
+        fs: &fs,
+        dir: Path::new(DIR),
+        file,
+        target: Target::V11,
+        clock: Arc::new(ManualClock::new(NOW)),
+        entropy: Arc::new(SeededEntropy::new(1)),
+    });
+    assert_eq!(exported.map(|exported| (exported.keys, exported.libraries)).unwrap(), (1, 1));
+    let bytes = vfs::read_file(&*fs, file, 1 << 20).unwrap();
+    let mut reader = rdb::Reader::new(&bytes[..], None).unwrap();
+    let mut found = Vec::new();
+    while let Some(item) = reader.next_item().unwrap() {
+        match item {
+            rdb::Item::Function(code) => found.push(code),
+            rdb::Item::Entry(_) => assert_eq!(found, [code.to_vec()], "libraries precede keys"),
+            _ => {}
+        }
+    }
+    assert_eq!(found.len(), 1);
 }
 
 /// As servers do: a key that stands twice ends it.
@@ -313,7 +354,7 @@ fn a_key_that_stands_twice_is_refused() {
     assert!(matches!(error, MigrateError::Duplicate { first: 11, second: 37, .. }), "{error:?}");
 }
 
-/// A directory with any file is left alone, and commands behind the data are not forgotten in silence.
+/// A directory with any file is refused, and commands after the data are reported.
 #[test]
 fn other_files_and_commands_are_refused() {
     let mut file = small();
@@ -330,7 +371,8 @@ fn other_files_and_commands_are_refused() {
     assert!(!fs.exists(Path::new(DIR)).unwrap());
 }
 
-/// What came in goes out again, the compressed strings among it, into a file that is whole; what is there is left alone.
+/// What came in goes out again, the compressed strings among it, into a file that is whole; what is there is left
+/// alone.
 #[test]
 fn what_came_in_goes_out() {
     for (name, file) in files() {

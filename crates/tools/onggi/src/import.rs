@@ -1,16 +1,19 @@
 //! `onggi import`: converts an RDB file, append-only files, or the data of a running Redis or Valkey to a data
 //! directory.
 
+mod cache;
 mod follow;
+mod pace;
 
 use crate::progress::Progress;
+use crate::tls::TlsArgs;
 use crate::tools::{DAMAGED, failed};
 use base::Clock;
 use base::clock::SystemClock;
 use base::random::{Entropy, OsEntropy};
 use clap::Args;
 use inspect::text::{count, size};
-use migrate::{Contents, Examination, Import, Log, MigrateError, Untaken};
+use migrate::{Cache, Contents, Examination, Import, Log, MigrateError, Untaken};
 use replication::Primary;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,6 +26,7 @@ Example:
   onggi import /var/lib/redis/dump.rdb --dir /var/lib/onggi
   onggi import /var/lib/redis/appendonlydir --dir /var/lib/onggi
   onggi import redis://10.0.0.7:6379 --dir /var/lib/onggi --follow
+  onggi import memcached://10.0.0.7:11211 --dir /var/lib/onggi
   onggi --dir /var/lib/onggi";
 
 /// Makes a data directory from an RDB file, from append-only files, or from a running server: of Redis 2.6 to 8, of
@@ -30,15 +34,16 @@ Example:
 ///
 /// With --follow it also applies what the clients of the running server change, and shows how far behind it is. To
 /// move: stop the clients, wait until nothing is behind, end this command with Ctrl-C or SIGTERM, start Onggi on the
-/// directory. If this command is killed, the same command goes on where it was.
+/// directory. If this command is killed, the same command continues where it stopped.
 ///
 /// Exit code: 0 done, 1 the file is damaged or has something that cannot be imported, 2 failed. After 1 and 2 the
-/// directory holds no data; with --follow, it can be gone on with.
+/// directory holds no data; with --follow, the same command can continue.
 #[derive(Args, Clone)]
 #[command(after_help = EXAMPLE)]
 pub struct ImportArgs {
     /// The RDB file; of append-only files, the single file, the manifest, or their directory; or a running server:
-    /// `redis://[[USER]:PASSWORD@]HOST[:PORT]`.
+    /// `redis://[[USER]:PASSWORD@]HOST[:PORT]`, or `rediss://...` with TLS; or a running memcached 1.6 or later,
+    /// `memcached://HOST[:PORT]`.
     #[arg(value_name = "SOURCE")]
     file: PathBuf,
     /// The data directory to make; empty or missing.
@@ -50,13 +55,15 @@ pub struct ImportArgs {
     /// Leaves out what cannot be imported, and names it.
     #[arg(long)]
     partial: bool,
-    /// Of a running server: goes on with its changes, until Ctrl-C or SIGTERM.
+    /// Of a running server: applies its changes, too, until Ctrl-C or SIGTERM.
     #[arg(long, requires = "dir", conflicts_with = "dry_run")]
     follow: bool,
     /// With --follow: how many databases the running server has.
     #[arg(long, requires = "follow", value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=65_535))]
     databases: u32,
+    #[command(flatten)]
+    tls: TlsArgs,
 }
 
 /// `onggi import`
@@ -64,6 +71,12 @@ pub fn run(args: &ImportArgs) -> ExitCode {
     if let Some(text) = args.file.to_str().filter(|text| Primary::is_meant_by(text)) {
         return match text.parse() {
             Ok(primary) => follow::run(args, &primary),
+            Err(error) => failed("import", &error),
+        };
+    }
+    if let Some(text) = args.file.to_str().filter(|text| Cache::is_meant_by(text)) {
+        return match text.parse() {
+            Ok(cache) => cache::run(args, &cache),
             Err(error) => failed("import", &error),
         };
     }

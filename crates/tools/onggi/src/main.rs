@@ -3,6 +3,7 @@
 
 mod backup;
 mod bench;
+mod cli;
 mod config_cmd;
 mod export;
 mod held;
@@ -12,8 +13,10 @@ mod log;
 mod progress;
 mod restore;
 mod serve;
+mod shell;
 mod signals;
 mod supervisor;
+mod tls;
 mod tools;
 mod web;
 
@@ -38,12 +41,16 @@ struct Cli {
 enum Command {
     Backup(backup::BackupArgs),
     Bench(bench::BenchArgs),
+    #[command(disable_help_flag = true)]
+    Cli(cli::CliArgs),
     Check(tools::CheckArgs),
+    Completions(shell::CompletionsArgs),
     Config(config_cmd::ConfigArgs),
     Export(export::ExportArgs),
     History(history::HistoryArgs),
     Import(import::ImportArgs),
     Inspect(tools::InspectArgs),
+    Man(shell::ManArgs),
     Repair(tools::RepairArgs),
     Restore(restore::RestoreArgs),
     /// Runs the server: `onggi serve [FILE] [--directive value ...]`.
@@ -55,12 +62,15 @@ fn main() -> ExitCode {
     match Cli::parse_from(with_command(std::env::args_os().collect())).command {
         Command::Backup(args) => backup::run(&args),
         Command::Bench(args) => bench::run(args),
+        Command::Cli(args) => cli::run(args),
         Command::Check(args) => tools::check(&args),
+        Command::Completions(args) => shell::completions(&args, Cli::command()),
         Command::Config(args) => config_cmd::run(args),
         Command::Export(args) => export::run(&args),
         Command::History(args) => history::run(&args),
         Command::Import(args) => import::run(&args),
         Command::Inspect(args) => tools::inspect(&args),
+        Command::Man(args) => shell::man(&args, Cli::command()),
         Command::Repair(args) => tools::repair(&args),
         Command::Restore(args) => restore::run(&args),
         Command::Serve(args) => serve::run(args),

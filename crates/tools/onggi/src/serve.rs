@@ -94,9 +94,10 @@ fn start(line: CommandLine, mut loaded: Loaded, log: &ServerLog) -> Result<(), B
     let addresses: Vec<_> = listeners.iter().map(ToString::to_string).collect();
     let acceptor = Acceptor::new(listeners)?;
     let control = Control::default();
-    let _web = web::start(&loaded.settings, &control)?;
+    let page = web::start(&loaded, &control)?;
+    page.warning().iter().for_each(|warning| log.warn(warning));
     signals::handle(control.clone(), log.clone(), line)?;
-    banner(&loaded, &dir, &addresses.join(", ")).iter().for_each(|line| log.say(line));
+    banner(&loaded, &dir, &addresses.join(", "), &page.place()).iter().for_each(|line| log.say(line));
     if let Found::New { others } = found {
         log.say(&format!("new data directory {}: the database is empty{}", dir.display(), beside(others)));
     }
@@ -122,7 +123,7 @@ fn beside(others: usize) -> String {
 }
 
 /// The first lines of the log.
-fn banner(loaded: &Loaded, dir: &Path, addresses: &str) -> Vec<String> {
+fn banner(loaded: &Loaded, dir: &Path, addresses: &str, page: &str) -> Vec<String> {
     let settings = &loaded.settings;
     let memory = match settings.maxmemory_bytes {
         0 => "no limit (maxmemory 0)".to_owned(),
@@ -137,21 +138,13 @@ fn banner(loaded: &Loaded, dir: &Path, addresses: &str) -> Vec<String> {
         format!("durability:     {}", durability_of(settings)),
         format!("memory budget:  {memory}"),
         format!("compression:    {}", settings.compression),
-        format!("page, metrics:  {}", page_of(settings)),
+        format!("page, metrics:  {page}"),
     ]
-}
-
-/// Where the page is.
-fn page_of(settings: &Settings) -> String {
-    match settings.http_port {
-        0 => "none (http-port 0)".to_owned(),
-        port => format!("http://127.0.0.1:{port}/, http://127.0.0.1:{port}/metrics"),
-    }
 }
 
 /// What the settings guarantee in a power cut, in a few words.
 fn durability_of(settings: &Settings) -> String {
-    let saves = if settings.save.points.is_empty() { "none by itself" } else { "by save points and at the end" };
+    let saves = if settings.save.points.is_empty() { "none automatically" } else { "by save points and at the end" };
     let log = match (settings.appendonly, settings.appendfsync) {
         (false, _) => "no log".to_owned(),
         (true, config::AppendFsync::Always) => "log synced before each reply".to_owned(),

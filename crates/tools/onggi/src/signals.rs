@@ -1,5 +1,6 @@
-//! Signals: SIGTERM and SIGINT end the server as SHUTDOWN does. SIGHUP reopens the log file and lists the settings that
-//! differ from the configuration. SIGUSR1 and SIGUSR2 have no effect.
+//! Signals: SIGTERM and SIGINT end the server as SHUTDOWN does. SIGHUP reopens the log file and the audit log,
+//! reads the files of TLS again, and lists the settings that differ from the configuration. SIGUSR1 and SIGUSR2
+//! have no effect.
 
 use crate::log::ServerLog;
 use admin::EndOrder;
@@ -46,6 +47,14 @@ fn reload(control: &Control, log: &ServerLog, line: &CommandLine) {
     match log.reopen() {
         Ok(()) => log.say("SIGHUP: the log file is open anew"),
         Err(error) => log.warn(&format!("SIGHUP: {error}; the file that was open is written on")),
+    }
+    if control.reopen_audit_log() {
+        log.say("SIGHUP: the audit log is open anew");
+    }
+    match control.reload_certificates() {
+        Some(Ok(())) => log.say("SIGHUP: the certificates and keys of TLS are read anew"),
+        Some(Err(error)) => log.warn(&format!("SIGHUP: {error}; the certificates in force stay")),
+        None => {}
     }
     let Some(settings) = control.settings() else { return };
     if line.file == Some(FileArgument::Stdin) {

@@ -258,3 +258,29 @@ fn keys_are_unknown_until_the_log_names_them() {
     present.clear(KeyspaceId(0));
     assert!(!present.is_unknown(&key(0, b"c")) && present.is_unknown(&key(1, b"a")));
 }
+
+/// A primary sends only what follows a position. So data that lacks keys has none, in its log and in its checkpoint.
+#[test]
+fn a_position_goes_with_the_first_lost_key() {
+    let hasher = hasher();
+    let (lost_key, position) = (Key::new(&hasher, KeyspaceId(0), b"lost"), Effect::Position { text: b"id 7 0" });
+    let payload = |effects: &[Effect<'_>]| {
+        let mut record = RecordBuilder::default();
+        effects.iter().for_each(|effect| record.push(effect));
+        record.bytes().to_vec()
+    };
+    let (record, mut left) = (payload(&[Effect::Persist { key: lost_key }, position]), RecordBuilder::default());
+    let mut whole = Sieve::new(std::collections::BTreeSet::new(), Keys::default());
+    assert!(!whole.sift(&record, &hasher, &mut left).unwrap());
+    assert_eq!(left.bytes(), record);
+    let mut lost = Keys::default();
+    lost.add(&lost_key);
+    let mut lossy = Sieve::new(std::collections::BTreeSet::new(), lost.clone());
+    left.clear();
+    assert!(lossy.sift(&record, &hasher, &mut left).unwrap());
+    assert_eq!(left.bytes(), payload(&[Effect::Position { text: b"" }]));
+    for lost in [lost, Keys::default()] {
+        let kept = crate::sieve::without(&payload(&[position]), 1, &lost, &hasher, &mut left).unwrap();
+        assert_eq!(kept, Some(0), "a block of a set that is written without some of its keys");
+    }
+}

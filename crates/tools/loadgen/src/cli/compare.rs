@@ -1,19 +1,16 @@
-//! `onggi bench compare`: several servers in interleaved rounds, and the place of every comparison's results.
+//! `onggi bench compare`: several servers in interleaved rounds.
 
 use super::Outcome;
 use super::load::{LoadArgs, RowArgs};
+use super::output::{DATED_RESULTS, command_line, compare_and_write, results_directory, usual_servers};
 use crate::client::Address;
-use crate::compare::persistence::Part;
-use crate::compare::{self, Plan, Suite, cp_redis};
+use crate::compare::{BuiltIn, Plan, Suite};
 use crate::error::{BenchError, Result};
 use crate::guest::Guest;
-use crate::machine;
 use crate::process::Cores;
-use crate::report::markdown;
 use crate::server::ServerSpec;
 use clap::{Args, ValueEnum};
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::path::PathBuf;
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq)]
 enum SuiteName {
@@ -94,12 +91,12 @@ impl CompareArgs {
             return Err(BenchError::Usage("--only: names rows of the collections suite".into()));
         }
         let suite = match self.suite {
-            Some(SuiteName::Strings) => Suite::Strings,
-            Some(SuiteName::Collections) => Suite::Collections(self.only),
-            Some(SuiteName::Memory) => Suite::Memory,
-            Some(SuiteName::TwoWorkers) => Suite::TwoWorkers,
-            Some(SuiteName::Eviction) => Suite::Eviction,
-            None => Suite::Custom(self.rows.rows()?),
+            Some(SuiteName::Strings) => BuiltIn::Strings,
+            Some(SuiteName::Collections) => BuiltIn::Collections(self.only),
+            Some(SuiteName::Memory) => BuiltIn::Memory,
+            Some(SuiteName::TwoWorkers) => BuiltIn::TwoWorkers,
+            Some(SuiteName::Eviction) => BuiltIn::Eviction,
+            None => BuiltIn::Custom(self.rows.rows()?),
         };
         let servers = usual_servers(self.servers)?;
         // Two workers share both cores of a small machine with the generator; every other suite separates them.
@@ -108,11 +105,10 @@ impl CompareArgs {
         let apart = may_pin && cores > 1;
         let server_cores = self.pin_server.or_else(|| apart.then(|| Cores(vec![0])));
         settings.generator_cores = settings.generator_cores.or_else(|| apart.then(|| Cores(vec![cores - 1])));
-        let out = results_directory(self.out, &suite);
+        let out = results_directory(self.out, suite.name(), "");
         let subject = self.subject.unwrap_or_else(|| servers[0].name.clone());
         let guest = Guest::new(self.flush_the_data_of, &settings.key_format.prefix);
         let plan = Plan {
-            suite,
             servers,
             guest,
             subject,
@@ -123,55 +119,10 @@ impl CompareArgs {
             directory: None,
             server_cores,
             unix_socket: self.unix_socket,
-            command_line: command_line(),
+            command_line: command_line("onggi"),
         };
-        compare_and_write(&plan, &out)
+        compare_and_write(&plan, &suite, &out)
     }
-}
-
-/// The servers named, or those that are compared when none is.
-pub(super) fn usual_servers(named: Vec<ServerSpec>) -> Result<Vec<ServerSpec>> {
-    if !named.is_empty() {
-        return Ok(named);
-    }
-    ["onggi", "valkey", "redis"].iter().map(|name| name.parse()).collect()
-}
-
-/// The default place of results.
-pub(super) const DATED_RESULTS: &str = "bench/results/DATE-SUITE";
-
-/// The directory named, or today's of the suite.
-pub(super) fn results_directory(named: PathBuf, suite: &Suite) -> PathBuf {
-    if named.to_str() != Some(DATED_RESULTS) {
-        return named;
-    }
-    let date = machine::utc(SystemTime::now());
-    let mut name = format!("{}-{}", &date[..10], suite.name());
-    // Parts that run one after another must not overwrite each other's results.
-    match suite {
-        Suite::Persistence(parts) if parts[..] != Part::ALL => name.push_str(&suffix(parts)),
-        Suite::CpRedis(choice) if choice.parts[..] != cp_redis::Part::ALL => name.push_str(&suffix(&choice.parts)),
-        _ => {}
-    }
-    PathBuf::from(format!("bench/results/{name}"))
-}
-
-fn suffix(parts: &[impl ValueEnum]) -> String {
-    parts.iter().filter_map(ValueEnum::to_possible_value).map(|part| format!("-{}", part.get_name())).collect()
-}
-
-pub(super) fn compare_and_write(plan: &Plan, out: &Path) -> Result<Outcome> {
-    let results = compare::run(plan)?;
-    results.write(out)?;
-    let (tables, servers) = (markdown::tables(&results), markdown::servers(&results));
-    println!("{}\n{servers}\nWritten to {}", tables.trim_start(), out.join("index.html").display());
-    Ok(if results.all_met() { Outcome::Done } else { Outcome::TargetMissed })
-}
-
-/// The command line as a user would type it, with the program's name alone.
-pub(super) fn command_line() -> String {
-    let words = std::env::args().skip(1);
-    shell_words::join(std::iter::once("onggi".to_owned()).chain(words))
 }
 
 #[cfg(test)]

@@ -16,40 +16,40 @@ use clap::{Args, ValueEnum};
 pub struct LoadArgs {
     /// Connections
     #[arg(short = 'c', long, default_value_t = 50)]
-    pub(super) connections: usize,
+    pub connections: usize,
     /// Threads of the generator
     #[arg(long, default_value_t = 1)]
-    pub(super) threads: usize,
+    pub threads: usize,
     /// Number of different keys; the suites memory and eviction have their own, see --scale
     #[arg(short = 'k', long, default_value_t = 1_000_000)]
-    pub(super) keys: u64,
+    pub keys: u64,
     /// Length of keys in bytes
     #[arg(long, default_value_t = 16)]
-    pub(super) key_size: usize,
+    pub key_size: usize,
     /// What every key starts with
     #[arg(long, default_value = KEY_PREFIX)]
-    pub(super) key_prefix: String,
+    pub key_prefix: String,
     /// Content of values: constant, random, or file:PATH (a document a line, or the files of a directory)
     #[arg(long, default_value = "constant")]
-    pub(super) payload: Content,
+    pub payload: Content,
     /// Which keys are asked for; the suites memory and eviction have their own
     #[arg(short = 'd', long, value_enum, default_value_t = DistributionName::Uniform)]
-    pub(super) distribution: DistributionName,
+    pub distribution: DistributionName,
     /// Skew of zipfian and latest, between 0 and 1
     #[arg(long, default_value_t = THETA)]
-    pub(super) theta: f64,
+    pub theta: f64,
     /// Fixes every random choice; each connection draws a separate sequence from it
     #[arg(long, default_value_t = 1)]
-    pub(super) seed: u64,
+    pub seed: u64,
     /// Length of a measured window in seconds; 5, or the suite's own
     #[arg(short = 's', long)]
-    pub(super) seconds: Option<f64>,
+    pub seconds: Option<f64>,
     /// Seconds of load before each window
     #[arg(long, default_value_t = 0.5)]
-    pub(super) warmup: f64,
+    pub warmup: f64,
     /// Cores for the generator, such as 1 or 2-3
     #[arg(long)]
-    pub(super) pin_client: Option<Cores>,
+    pub pin_client: Option<Cores>,
 }
 
 /// A measured window, where nothing else is said.
@@ -58,15 +58,24 @@ const WINDOW_SECONDS: f64 = 5.0;
 /// Which keys are asked for.
 #[derive(ValueEnum, Clone, Copy, Debug)]
 pub enum DistributionName {
+    /// Each equally often
     Uniform,
+    /// A few very often
     Zipfian,
+    /// A few of those written last very often
     Latest,
+    /// One after another
     Sequential,
+    /// Each once, in a random order
     Shuffled,
 }
 
 impl LoadArgs {
-    pub(super) fn settings(&self) -> Result<Settings> {
+    /// As the generator takes it.
+    ///
+    /// # Errors
+    /// A value outside its range.
+    pub fn settings(&self) -> Result<Settings> {
         let theta = self.theta;
         if !(theta > 0.0 && theta < 1.0) {
             return Err(BenchError::Usage(format!("--theta {theta}: must lie between 0 and 1")));

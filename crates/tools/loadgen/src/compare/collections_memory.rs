@@ -1,7 +1,7 @@
 //! A part of suite `memory`: the cost of a collection's element, including its own bytes and its share of the key.
 
 use super::Harness;
-use super::memory::{push, section, settled_resident, start_warm};
+use super::memory::{push, section, start_warm};
 use crate::error::Result;
 use crate::keys::Distribution;
 use crate::measure::{LOAD_PIPELINE, LoadPlan};
@@ -124,7 +124,7 @@ fn bytes_per_element(harness: &mut Harness<'_>, spec: &ServerSpec, kind: &Kind, 
         first_key: 0,
     };
     harness.load(&server, &format!("{}: {}", spec.name, kind.title), &load)?;
-    let full = settled_resident(harness, &server)?;
+    let full = harness.settled_resident(&server)?;
     Ok((full as f64 - empty as f64) / (keys * kind.elements) as f64)
 }
 

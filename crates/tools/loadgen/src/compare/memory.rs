@@ -7,11 +7,9 @@ use crate::error::{BenchError, Result};
 use crate::keys::Distribution;
 use crate::measure::{LOAD_PIPELINE, LoadPlan};
 use crate::payload::Size;
-use crate::process::resident_bytes;
 use crate::results::{Better, Cell, ResultRow, Section};
 use crate::server::{Server, ServerSpec};
 use crate::targets::Target;
-use std::time::{Duration, Instant};
 
 const KEYS: u64 = 5_000_000;
 const SET: &str = "SET {key} {value}";
@@ -37,11 +35,6 @@ const SHRINK_KEYS: u64 = 2_000_000;
 const SHRINK_FROM: Size = Size { min: 300, max: 500 };
 const SHRINK_TO: Size = Size { min: 20, max: 60 };
 const SHRINK: Target = Target::at_most(1.6, None);
-
-/// Memory counts as settled when it changes by less than a thousandth in a second, or after this time.
-const SETTLE_MAX: Duration = Duration::from_secs(20);
-const SETTLE_STEP: Duration = Duration::from_millis(200);
-const SETTLE_STEPS: usize = 5;
 
 pub(super) fn run(harness: &mut Harness<'_>) -> Result<Vec<Section>> {
     let specs: Vec<ServerSpec> = harness.plan.servers.iter().filter(|spec| !spec.is_echo()).cloned().collect();
@@ -107,7 +100,7 @@ fn bytes_per_key(
     let (server, empty) = start_warm(harness, spec)?;
     let load = plan(command, keys, 0, Size::exactly(value_bytes), Distribution::Sequential);
     harness.load(&server, &format!("{}: {keys} keys of {value_bytes} B", spec.name), &load)?;
-    let full = settled_resident(harness, &server)?;
+    let full = harness.settled_resident(&server)?;
     Ok((full as f64 - empty as f64) / keys as f64)
 }
 
@@ -130,7 +123,7 @@ fn growth_sections(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<(S
             let load = plan(SET, count - held, held, size, Distribution::Sequential);
             harness.load(&server, &format!("{}: growing to {count} keys", spec.name), &load)?;
             held = count;
-            figures.push((settled_resident(harness, &server)? as f64 - empty as f64) / count as f64);
+            figures.push((harness.settled_resident(&server)? as f64 - empty as f64) / count as f64);
         }
         series.push(figures);
     }
@@ -176,7 +169,7 @@ fn shrink_section(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Sec
             let (_, value_bytes) =
                 harness.load(&server, &format!("{}: {keys} values of {size} B", spec.name), &load)?;
             let live = value_bytes + keys * harness.plan.settings.key_format.size as u64;
-            cells.push(Cell::new(&spec.name, vec![settled_resident(harness, &server)? as f64 / live as f64]));
+            cells.push(Cell::new(&spec.name, vec![harness.settled_resident(&server)? as f64 / live as f64]));
         }
     }
     push(harness, &mut shrink, format!("before, {SHRINK_FROM} B"), before);
@@ -190,30 +183,12 @@ pub(super) fn start_warm(harness: &mut Harness<'_>, spec: &ServerSpec) -> Result
     let server = harness.start(spec, &harness.options())?;
     let warm = plan("PING", 20_000, 0, Size::exactly(1), Distribution::Sequential);
     crate::measure::load(&server.target, &harness.plan.settings, &warm, &mut |_| {})?;
-    let resident = settled_resident(harness, &server)?;
+    let resident = harness.settled_resident(&server)?;
     Ok((server, resident))
 }
 
 fn plan(command: &str, keys: u64, first_key: u64, value_size: Size, distribution: Distribution) -> LoadPlan<'_> {
     LoadPlan { command, keys, rounds: 1, value_size, distribution, pipeline: LOAD_PIPELINE, first_key }
-}
-
-/// Resident memory once it has settled: servers finish growing tables and free pages in the background.
-pub(super) fn settled_resident(harness: &Harness<'_>, server: &Server) -> Result<u64> {
-    let pid = server.target.pid.expect("the harness started this server");
-    harness.steps.wait(&format!("{}: memory settles", server.record.name));
-    let deadline = Instant::now() + SETTLE_MAX;
-    let mut last = vec![resident_bytes(pid)?];
-    loop {
-        crate::interrupt::check()?;
-        std::thread::sleep(SETTLE_STEP);
-        last.push(resident_bytes(pid)?);
-        let recent = &last[last.len().saturating_sub(SETTLE_STEPS + 1)..];
-        let (low, high) = recent.iter().fold((u64::MAX, 0), |(low, high), &now| (low.min(now), high.max(now)));
-        if (last.len() > SETTLE_STEPS && high - low <= high / 1000) || Instant::now() > deadline {
-            return Ok(recent[recent.len() - 1]);
-        }
-    }
 }
 
 pub(super) fn section(title: &str, about: String, unit: &str) -> Section {

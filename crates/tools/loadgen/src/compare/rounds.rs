@@ -9,7 +9,7 @@ use crate::server::Server;
 
 /// The figure of a window that fills the cells.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Figure {
+pub enum Figure {
     /// The server's CPU time per operation, in microseconds.
     CpuPerOperation,
     /// Operations per second.
@@ -17,14 +17,16 @@ pub(super) enum Figure {
 }
 
 impl Figure {
-    pub(super) fn unit(self) -> &'static str {
+    /// The unit of its cells.
+    pub fn unit(self) -> &'static str {
         match self {
             Self::CpuPerOperation => "us CPU per operation",
             Self::OperationsPerSecond => "operations per second",
         }
     }
 
-    pub(super) fn better(self) -> Better {
+    /// Which direction is better.
+    pub fn better(self) -> Better {
         match self {
             Self::CpuPerOperation => Better::Lower,
             Self::OperationsPerSecond => Better::Higher,
@@ -43,7 +45,7 @@ impl Figure {
 
 /// The position of a call relative to a server's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Moment {
+pub enum Moment {
     /// The window is about to begin.
     Before,
     /// The window has ended.
@@ -52,14 +54,16 @@ pub(super) enum Moment {
 
 /// The number and length of a row's measurements.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Effort {
-    pub(super) rounds: usize,
-    pub(super) seconds: f64,
+pub struct Effort {
+    /// Windows of each server.
+    pub rounds: usize,
+    /// Length of a window.
+    pub seconds: f64,
 }
 
 impl Harness<'_> {
     /// The plan's own rounds and seconds, where given, instead of the suite's.
-    pub(super) fn effort(&self, suite: Effort) -> Effort {
+    pub fn effort(&self, suite: Effort) -> Effort {
         Effort {
             rounds: self.plan.rounds.unwrap_or(suite.rounds).max(1),
             seconds: self.plan.seconds.unwrap_or(suite.seconds),
@@ -67,20 +71,20 @@ impl Harness<'_> {
     }
 
     /// Measures one row on all servers, one at a time; the first server changes with each round.
-    pub(super) fn interleave(
-        &self,
-        servers: &[Server],
-        row: &Row,
-        effort: Effort,
-        figure: Figure,
-    ) -> Result<Vec<Cell>> {
+    ///
+    /// # Errors
+    /// A server refuses the load, ends, or its CPU time cannot be read.
+    pub fn interleave(&self, servers: &[Server], row: &Row, effort: Effort, figure: Figure) -> Result<Vec<Cell>> {
         let servers: Vec<&Server> = servers.iter().collect();
         self.interleave_around(&self.plan.settings, &servers, row, effort, figure, &mut |_, _| Ok(()))
     }
 
     /// As [`Self::interleave`] with the suite's own settings. Calls `around` with the index in `servers` before and
     /// after each window. A server may occur several times.
-    pub(super) fn interleave_around(
+    ///
+    /// # Errors
+    /// As for [`Self::interleave`], and those of `around`.
+    pub fn interleave_around(
         &self,
         settings: &Settings,
         servers: &[&Server],

@@ -122,7 +122,7 @@ fn ratio_name(section: &Section, subject: &str, peer: &str) -> String {
     }
 }
 
-/// Operations per second and latencies of the windows behind the figures; empty if there are none.
+/// Operations per second and latencies of the windows from which the figures come; empty if there are none.
 fn speeds(section: &Section) -> String {
     let heading = ["row", "server", "ops/s", "p50 us", "p99 us"].map(str::to_owned).to_vec();
     let mut table = vec![heading];

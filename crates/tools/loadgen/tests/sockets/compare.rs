@@ -3,8 +3,7 @@
 use crate::support::{Behaviour, FakeServer, State};
 use loadgen::catalogue::TestSpec;
 use loadgen::client::{Address, Login};
-use loadgen::compare::persistence::Part;
-use loadgen::compare::{self, Plan, Suite};
+use loadgen::compare::{self, BuiltIn, Plan};
 use loadgen::error::BenchError;
 use loadgen::generator::Pace;
 use loadgen::guest::Guest;
@@ -52,11 +51,15 @@ impl Drop for Busy {
     }
 }
 
+/// Two rows, GET and SET.
+fn rows() -> BuiltIn {
+    BuiltIn::Custom(vec![row("get"), row("set")])
+}
+
 fn plan(servers: &[&FakeServer], pid: u32) -> Plan {
     let spec = |(at, server): (usize, &&FakeServer)| format!("s{at}@{},pid={pid}", server.address).parse().unwrap();
     let specs = servers.iter().enumerate().map(spec);
     Plan {
-        suite: Suite::Custom(vec![row("get"), row("set")]),
         servers: specs.collect(),
         guest: Guest::new(Vec::new(), &settings().key_format.prefix),
         subject: "s0".to_owned(),
@@ -75,7 +78,7 @@ fn plan(servers: &[&FakeServer], pid: u32) -> Plan {
 fn two_servers_are_compared_and_the_files_tell_it_all() {
     let servers = [FakeServer::start(Behaviour::default()), FakeServer::start(Behaviour::default())];
     let busy = Busy::start();
-    let results = compare::run(&plan(&[&servers[0], &servers[1]], busy.0.id())).unwrap();
+    let results = compare::run(&plan(&[&servers[0], &servers[1]], busy.0.id()), &rows()).unwrap();
     assert_eq!(results.servers.len(), 2);
     assert_eq!(results.servers[0].version, "Redis 0.0.1");
     for row in &results.sections[0].rows {
@@ -117,7 +120,7 @@ fn a_server_that_holds_keys_is_not_touched() {
     servers[1].state.lock().unwrap().map.insert(b"mykey".to_vec(), b"value".to_vec());
     let busy = Busy::start();
     let mut plan = plan(&[&servers[0], &servers[1]], busy.0.id());
-    let error = compare::run(&plan).unwrap_err().to_string();
+    let error = compare::run(&plan, &rows()).unwrap_err().to_string();
     let address = &servers[1].address;
     assert!(error.contains("holds 1 key, ") && error.contains(&format!("--flush-the-data-of {address}")), "{error}");
     for server in &servers {
@@ -128,11 +131,11 @@ fn a_server_that_holds_keys_is_not_touched() {
     assert_eq!(servers[1].state.lock().unwrap().map[b"mykey".as_slice()], b"value");
 
     plan.guest.flushed = vec!["127.0.0.1:1".parse().unwrap()];
-    let error = compare::run(&plan).unwrap_err().to_string();
+    let error = compare::run(&plan, &rows()).unwrap_err().to_string();
     assert!(error.contains("no --server NAME@127.0.0.1:1"), "{error}");
 
     plan.guest.flushed = vec![address.parse().unwrap()];
-    compare::run(&plan).unwrap();
+    compare::run(&plan, &rows()).unwrap();
     assert!(servers[1].state.lock().unwrap().map.is_empty());
     assert!(!names(&servers[0].state.lock().unwrap()).contains("FLUSHALL"), "the other one was not named");
 }
@@ -156,17 +159,16 @@ fn keys_of_others_stay() {
 #[test]
 fn plans_that_cannot_work_are_refused() {
     let server = FakeServer::start(Behaviour::default());
-    let refused = |plan: &Plan, part: &str| {
-        let error = compare::run(plan).unwrap_err().to_string();
+    let refused = |plan: &Plan, suite: BuiltIn, part: &str| {
+        let error = compare::run(plan, &suite).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
     };
     let good = plan(&[&server, &server], std::process::id());
-    refused(&Plan { subject: "other".to_owned(), ..good.clone() }, "no server of that name");
+    refused(&Plan { subject: "other".to_owned(), ..good.clone() }, rows(), "no server of that name");
     let twin = vec![good.servers[0].clone(), good.servers[0].clone()];
-    refused(&Plan { servers: twin, ..good.clone() }, "two servers are named `s0`");
-    refused(&Plan { suite: Suite::Memory, ..good.clone() }, "give a command");
-    refused(&Plan { suite: Suite::Persistence(vec![Part::Log]), ..good.clone() }, "give a command");
-    refused(&Plan { suite: Suite::Eviction, ..good }, "give a command");
+    refused(&Plan { servers: twin, ..good.clone() }, rows(), "two servers are named `s0`");
+    refused(&good, BuiltIn::Memory, "give a command");
+    refused(&good, BuiltIn::Eviction, "give a command");
 }
 
 /// Only errors are no measurement, and a missing login is named as such.

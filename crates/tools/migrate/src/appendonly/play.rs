@@ -1,31 +1,47 @@
-//! The commands of an append-only log, run one after the other over a store of their own, as a server does that loads the file.
+//! The commands of an append-only log, run one after the other over a store of their own, as a server does that loads
+//! the file.
 //!
-//! While a server loads, no key expires: what was changed later stands in the file as commands, deletions of expired keys among
-//! them. So the commands run at the beginning of time, but for those that store the present time or compare with it. These run
-//! at the time of the log: that of the annotation before them (`#TS:`), or the time at which the file was written last. A key
-//! that has expired by then still has its value for such a command, which runs just before the expiration.
+//! While a server loads, no key expires: what was changed later stands in the file as commands, deletions of expired
+//! keys among them. So the commands run at the beginning of time, but for those that store the present time or compare
+//! with it. These run at the time of the log: that of the annotation before them (`#TS:`), or the time at which the
+//! file was written last. A key that has expired by then still has its value for such a command, which runs just before
+//! the expiration.
 
 use crate::contents::Untaken;
-use crate::load::load;
-use crate::runner::{BEGINNING, Runner, is_timed};
+use crate::runs;
 use base::clock::ManualClock;
 use base::random::Entropy;
 use base::{DbIndex, UnixMs};
-use command::Args;
 use command::table::Row;
+use command::{Args, Host};
 use engine::{Keyspace, WriteClass};
 use proto::Span;
 use rdb::FileEntry;
+use replication::load::load;
+use replication::runner::{BEGINNING, Runner, is_timed};
 use std::sync::Arc;
 use store::lock::WorkerSet;
 use store::shard::ShardEngine;
 use store::{At, LockSet, Scratch, Store, StoreOptions, Wake};
 
-/// Nobody waits for a lock.
+/// No thread waits for a lock.
 struct Nobody;
 
 impl Wake for Nobody {
     fn wake(&self, _workers: WorkerSet) {}
+}
+
+/// A store in which nothing expires, without a log.
+pub(crate) fn empty_store(entropy: Arc<dyn Entropy>) -> Store {
+    Store::new(StoreOptions {
+        shard_count: 1,
+        database_count: crate::DATABASES_MAX,
+        clock: Arc::new(ManualClock::new(BEGINNING)),
+        entropy,
+        wake: Arc::new(Nobody),
+        log: None,
+        engine: |engine| ShardEngine::Memory(Box::new(engine)),
+    })
 }
 
 /// Runs commands, and loads entries.
@@ -33,6 +49,7 @@ pub(super) struct Player {
     pub store: Store,
     pub untaken: Untaken,
     runner: Runner,
+    host: Host,
     scratch: Scratch,
     changes: Vec<u8>,
     /// The time of the log where the next command stands.
@@ -42,19 +59,11 @@ pub(super) struct Player {
 impl Player {
     /// Nothing yet.
     pub fn new(entropy: Arc<dyn Entropy>) -> Self {
-        let store = Store::new(StoreOptions {
-            shard_count: 1,
-            database_count: crate::DATABASES_MAX,
-            clock: Arc::new(ManualClock::new(BEGINNING)),
-            entropy,
-            wake: Arc::new(Nobody),
-            log: None,
-            engine: |engine| ShardEngine::Memory(Box::new(engine)),
-        });
         Self {
-            store,
+            store: empty_store(entropy),
             untaken: Untaken::default(),
-            runner: Runner::new(),
+            runner: runs::runner(),
+            host: runs::host(),
             scratch: Scratch::default(),
             changes: Vec::new(),
             time: BEGINNING,
@@ -67,7 +76,8 @@ impl Player {
         self.time = time;
     }
 
-    /// Puts an entry of an RDB part into the store. What only a module can read, and collections without elements, are left out.
+    /// Puts an entry of an RDB part into the store. What only a module can read, and collections without elements, are
+    /// left out.
     pub fn load(&mut self, entry: FileEntry) {
         load(&self.store, entry, &mut self.changes);
     }
@@ -88,9 +98,9 @@ impl Player {
     fn call(&mut self, row: &Row, args: Args<'_>) -> Result<(), String> {
         let now = if is_timed(row.spec.name, &args) { self.time_for(row, &args) } else { BEGINNING };
         let at = At { now, db: self.runner.db(), touch: false, worker: 0, writes: row.writes };
-        let Self { store, runner, scratch, .. } = self;
+        let Self { store, runner, host, scratch, .. } = self;
         // All of it is in memory, and nothing else holds a lock or runs a checkpoint.
-        store.commit(scratch, &LockSet::All, &at, |txn| runner.run(txn, row, args)).unwrap_or(Ok(()))
+        store.commit(scratch, &LockSet::All, &at, |txn| Ok(runner.run(host, txn, row, args))).unwrap_or(Ok(()))
     }
 
     /// The time of the log, or the last moment before the command's key expires.

@@ -169,7 +169,7 @@ fn what_cannot_be_taken_is_named_and_left_out_on_request() {
     let error = import_of(&fs, LOG, false).unwrap_err().to_string();
     for part in [
         "3 commands",
-        "FUNCTION at offset 27 of /log (it is not known here)",
+        "FUNCTION at offset 27 of /log (ERR Missing library metadata)",
         "BLPOP",
         "HSET",
         "WRONGTYPE",
@@ -224,7 +224,8 @@ fn deliveries_keep_their_times_by_annotations() {
     assert_eq!(group(&fs), (vec![early, late, last], vec![(last, Some(last)), (first, None)]));
 }
 
-/// Without annotations, the log's time is that at which its file was changed last; without that, the time of the import.
+/// Without annotations, the log's time is that at which its file was changed last; without that, the time of the
+/// import.
 #[test]
 fn deliveries_keep_their_times_without_annotations() {
     let at = NOW - 50_000;

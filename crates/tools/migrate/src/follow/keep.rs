@@ -1,10 +1,9 @@
 //! The copy's store, with log and checkpoints in its directory, and the threads that these need.
 
 use super::Follow;
+use super::place::Place;
 use crate::contents::Contents;
 use crate::error::MigrateError;
-use crate::load::load;
-use crate::source::Source;
 use base::random::Entropy;
 use base::{Clock, DbIndex};
 use checkpoint::{Name, Retention};
@@ -13,6 +12,8 @@ use durability::{Cause, Durability, Parts, Policy, Tell};
 use engine::{Effect, Keyspace, WriteClass};
 use parking_lot::Mutex;
 use rdb::{Item, Reader};
+use replication::Source;
+use replication::load::load;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +35,7 @@ const KEYS_PER_CALL: u64 = 10_000;
 /// The thread that applies, and the one that walks checkpoints.
 const WORKERS: usize = 2;
 
-/// Threads look by themselves, often.
+/// Threads poll often enough to need no wake-up.
 struct Nothing;
 
 impl Wake for Nothing {
@@ -58,6 +59,7 @@ impl Tell for Said {
 /// The store of a copy.
 pub(super) struct Kept {
     pub store: Arc<Store>,
+    pub place: Place,
     dir: PathBuf,
     durability: Arc<Durability>,
     policy: Policy,
@@ -99,7 +101,9 @@ impl Kept {
         let policy = policy(!is_fresh);
         let durability = Durability::open(parts, policy.clone())?;
         let stop = Arc::new(AtomicBool::new(false));
-        let mut kept = Self { store, dir: follow.dir.to_owned(), durability, policy, said, stop, threads: Vec::new() };
+        let place = Place::new(&store, follow);
+        let mut kept =
+            Self { store, place, dir: follow.dir.to_owned(), durability, policy, said, stop, threads: Vec::new() };
         if let Err(error) = kept.durability.recover() {
             kept.close()?;
             return Err(error.into());
@@ -154,6 +158,8 @@ impl Kept {
         loop {
             let cleared = self.store.commit(&mut scratch, &LockSet::All, &at, |txn| {
                 spaces.iter().for_each(|space| txn.apply(&Effect::Clear { space: *space }));
+                let libraries = self.store.libraries.get();
+                libraries.iter().for_each(|(name, _)| txn.apply(&Effect::Library { name, code: b"" }));
                 Ok(())
             });
             if cleared.is_ok() {
@@ -180,7 +186,14 @@ impl Kept {
         let mut reader = Reader::new(source, Some(len)).map_err(failed(0))?.keeping_lzf();
         let (mut keys, mut room) = (0, Vec::new());
         while let Some(item) = reader.next_item().map_err(failed(keys))? {
-            let Item::Entry(entry) = item else { continue };
+            let entry = match item {
+                Item::Entry(entry) => entry,
+                Item::Function(source) => {
+                    script::load_library(&self.store, &source);
+                    continue;
+                }
+                _ => continue,
+            };
             load(&self.store, *entry, &mut room);
             keys += 1;
             if keys % KEYS_PER_CALL == 0 {
@@ -231,8 +244,8 @@ impl Kept {
     }
 }
 
-/// Whether the directory is new. One that holds data is refused unless a call before has begun it, which opening it
-/// tells.
+/// Whether the directory is new. One that holds data is refused unless an earlier call has begun it; opening it shows
+/// that.
 fn is_fresh(follow: &Follow<'_>) -> Result<bool, MigrateError> {
     if !follow.fs.exists(follow.dir)? {
         return Ok(true);
@@ -263,6 +276,7 @@ fn policy(log_wanted: bool) -> Policy {
         threads: 2,
         retention: Retention::default(),
         disk_databases: Vec::new(),
+        tier: None,
         flush_bytes: u64::MAX,
         block_cache_bytes: 0,
     }

@@ -1,0 +1,135 @@
+//! The arguments of `onggi bench` and its subcommands.
+
+mod compare;
+pub mod load;
+pub mod output;
+mod run;
+
+use crate::catalogue::TESTS;
+use crate::error::{BenchError, Result};
+use crate::report::markdown;
+use crate::results::Results;
+use crate::template::PLACEHOLDERS;
+use crate::{echo, interrupt, process};
+use clap::{Args, Subcommand};
+use compare::CompareArgs;
+use run::{FillArgs, RunArgs};
+use std::path::PathBuf;
+
+/// Load a server and measure it, or compare servers in interleaved rounds.
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    command: BenchCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum BenchCommand {
+    Run(Box<RunArgs>),
+    Load(Box<FillArgs>),
+    Compare(Box<CompareArgs>),
+    Report(ReportArgs),
+    Echo(EchoArgs),
+    /// List the tests by name and the placeholders of command templates
+    List,
+}
+
+/// The outcome of a benchmark that could run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done; every target met, where there were targets.
+    Done,
+    /// Done, but a comparison missed a target.
+    TargetMissed,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// Any [`BenchError`]; nothing is retried.
+pub fn run(args: BenchArgs) -> Result<Outcome> {
+    process::raise_descriptor_limit();
+    if !matches!(args.command, BenchCommand::Echo(_)) {
+        interrupt::watch()?;
+    }
+    match args.command {
+        BenchCommand::Run(args) => args.run(),
+        BenchCommand::Load(args) => args.run(),
+        BenchCommand::Compare(args) => args.run(),
+        BenchCommand::Report(args) => args.run(),
+        BenchCommand::Echo(args) => args.run(),
+        BenchCommand::List => {
+            list();
+            Ok(Outcome::Done)
+        }
+    }
+}
+/// Draw README.md and index.html again from a results.json.
+#[derive(Args, Debug)]
+pub struct ReportArgs {
+    /// The directory that holds results.json
+    directory: PathBuf,
+}
+
+impl ReportArgs {
+    fn run(self) -> Result<Outcome> {
+        let results = Results::read(&self.directory.join("results.json"))?;
+        results.write(&self.directory)?;
+        println!("{}", markdown::tables(&results).trim_start());
+        Ok(Outcome::Done)
+    }
+}
+
+/// Serve as the bare echo server, the lower bound of comparisons: it sends back what it receives.
+#[derive(Args, Debug)]
+pub struct EchoArgs {
+    /// Port on 127.0.0.1
+    #[arg(short = 'p', long)]
+    port: u16,
+    /// Threads
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+}
+
+impl EchoArgs {
+    fn run(self) -> Result<Outcome> {
+        let address = format!("127.0.0.1:{}", self.port);
+        let listener = std::net::TcpListener::bind(&address)
+            .map_err(|source| BenchError::Connect { address: address.clone(), source })?;
+        echo::serve(listener, self.threads).map_err(|source| BenchError::System { op: "serve echoes", source })?;
+        Ok(Outcome::Done)
+    }
+}
+
+fn list() {
+    println!("Tests (--test):");
+    for test in TESTS {
+        println!("  {:<10} {}", test.name, test.command);
+    }
+    println!("  {:<10} set and get by weight, such as mixed:1:9", "mixed");
+    println!("\nPlaceholders (--command):");
+    for line in PLACEHOLDERS.split("; ") {
+        println!("  {line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{CommandFactory, Parser};
+
+    #[derive(Parser)]
+    struct Bench {
+        #[command(flatten)]
+        args: BenchArgs,
+    }
+
+    pub fn parse(line: &str) -> std::result::Result<BenchCommand, clap::Error> {
+        Bench::try_parse_from(shell_words::split(line).unwrap()).map(|bench| bench.args.command)
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Bench::command().debug_assert();
+    }
+}

@@ -1,0 +1,51 @@
+//! What the comparisons of all programs share: their usual servers, the place of their results, their last lines.
+
+use super::Outcome;
+use crate::compare::{self, Plan, Suite};
+use crate::error::Result;
+use crate::machine;
+use crate::report::markdown;
+use crate::server::ServerSpec;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The default place of results.
+pub const DATED_RESULTS: &str = "bench/results/DATE-SUITE";
+
+/// The servers named, or those that are compared when none is.
+///
+/// # Errors
+/// The names of the usual servers are always understood; the error is that of parsing them.
+pub fn usual_servers(named: Vec<ServerSpec>) -> Result<Vec<ServerSpec>> {
+    if !named.is_empty() {
+        return Ok(named);
+    }
+    ["onggi", "valkey", "redis"].iter().map(|name| name.parse()).collect()
+}
+
+/// The directory named, or today's of the suite; `parts` is added to its name.
+pub fn results_directory(named: PathBuf, suite: &str, parts: &str) -> PathBuf {
+    if named.to_str() != Some(DATED_RESULTS) {
+        return named;
+    }
+    let date = machine::utc(SystemTime::now());
+    PathBuf::from(format!("bench/results/{}-{suite}{parts}", &date[..10]))
+}
+
+/// Runs a suite, writes its results into a directory, and prints them.
+///
+/// # Errors
+/// Those of [`compare::run`]; the directory cannot be written.
+pub fn compare_and_write(plan: &Plan, suite: &dyn Suite, out: &Path) -> Result<Outcome> {
+    let results = compare::run(plan, suite)?;
+    results.write(out)?;
+    let (tables, servers) = (markdown::tables(&results), markdown::servers(&results));
+    println!("{}\n{servers}\nWritten to {}", tables.trim_start(), out.join("index.html").display());
+    Ok(if results.all_met() { Outcome::Done } else { Outcome::TargetMissed })
+}
+
+/// The command line as a user would type it, with the program's name alone.
+pub fn command_line(program: &str) -> String {
+    let words = std::env::args().skip(1);
+    shell_words::join(std::iter::once(program.to_owned()).chain(words))
+}

@@ -1,0 +1,216 @@
+//! `onggi cli`: commands to a server from the command line, from standard input, or from a prompt. It prints replies as
+//! redis-cli does.
+//!
+//! ```text
+//!  words --+                              +--> reply: for people, plain, JSON
+//!  lines --+--> Session::send --> Value --+
+//!  prompt -+    (one connection)
+//! ```
+
+mod docs;
+mod editor;
+mod prompt;
+mod reply;
+mod session;
+mod url;
+mod words;
+
+use crate::tools::failed;
+use clap::Args;
+use loadgen::client::{Address, Login};
+use reply::Form;
+use session::{Sent, Session};
+use std::error::Error;
+use std::ffi::OsString;
+use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use url::Url;
+
+/// Sends commands to a server, with the options and the output of redis-cli: the command of the command line, or one of
+/// each line of standard input. On a terminal without a command it opens a prompt with hints, completion and a history.
+///
+/// Replies have types and quotes on a terminal, and are plain in a pipe; see --no-raw, --raw and --json.
+///
+/// Exit code: 0 done, 1 an error reply with -e, 2 no connection.
+#[derive(Args)]
+#[command(disable_help_flag = true)]
+pub struct CliArgs {
+    /// Host.
+    #[arg(short = 'h', value_name = "HOST", default_value = "127.0.0.1")]
+    host: String,
+    /// Port.
+    #[arg(short = 'p', value_name = "PORT", default_value_t = 6379)]
+    port: u16,
+    /// Unix socket, instead of host and port.
+    #[arg(short = 's', value_name = "PATH", conflicts_with = "url")]
+    socket: Option<PathBuf>,
+    /// Address with login and database, such as redis://USER:PASSWORD@HOST:PORT/DB. It replaces the other options.
+    #[arg(short = 'u', value_name = "URL")]
+    url: Option<Url>,
+    /// Password. Other users of the machine can see it in the list of processes; the variable is private.
+    #[arg(short = 'a', long = "pass", value_name = "PASSWORD", env = "REDISCLI_AUTH", hide_env_values = true)]
+    password: Option<String>,
+    /// User name; the default user if missing.
+    #[arg(long, value_name = "USER", requires = "password")]
+    user: Option<String>,
+    /// Database.
+    #[arg(short = 'n', value_name = "DB", default_value_t = 0)]
+    database: u32,
+    /// Speaks RESP2, which is the default.
+    #[arg(short = '2', conflicts_with = "resp3")]
+    resp2: bool,
+    /// Speaks RESP3.
+    #[arg(short = '3')]
+    resp3: bool,
+    /// Exits with 1 after an error reply.
+    #[arg(short = 'e')]
+    fails_on_error: bool,
+    /// Plain replies, on a terminal too.
+    #[arg(long, conflicts_with = "no_raw")]
+    raw: bool,
+    /// Replies with types and quotes, in a pipe too.
+    #[arg(long)]
+    no_raw: bool,
+    /// Replies as JSON, one a line, over RESP3 unless -2 is given. Bytes that are not UTF-8 become U+FFFD.
+    #[arg(long, conflicts_with_all = ["raw", "no_raw"])]
+    json: bool,
+    /// Reads the last argument of the command from standard input.
+    #[arg(short = 'x', requires = "command")]
+    reads_argument: bool,
+    /// Sends the command this many times; -1 until interrupted.
+    #[arg(short = 'r', value_name = "COUNT", default_value_t = 1, allow_hyphen_values = true)]
+    repeats: i64,
+    /// Seconds between two of these commands, such as 0.5.
+    #[arg(short = 'i', value_name = "SECONDS", default_value = "0", value_parser = seconds)]
+    interval: Duration,
+    /// Prints this text.
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+    /// The command and its arguments.
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+/// Reads a number of seconds.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// `onggi cli`
+pub fn run(args: CliArgs) -> ExitCode {
+    match talk(args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => match error.downcast_ref::<io::Error>() {
+            // The reader has closed the pipe, as `head` does.
+            Some(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            _ => failed("cli", &*error),
+        },
+    }
+}
+
+impl CliArgs {
+    fn address(&self) -> Address {
+        match (&self.url, &self.socket) {
+            (Some(url), _) => url.address.clone(),
+            (None, Some(path)) => Address::Unix(path.clone()),
+            (None, None) if self.host.contains(':') => Address::Tcp(format!("[{}]:{}", self.host, self.port)),
+            (None, None) => Address::Tcp(format!("{}:{}", self.host, self.port)),
+        }
+    }
+
+    fn login(&self) -> Login {
+        let resp3 = self.resp3 || self.json && !self.resp2;
+        let given = Login { user: self.user.clone(), password: self.password.clone(), database: self.database, resp3 };
+        match &self.url {
+            Some(url) => Login {
+                user: url.user.clone().or(given.user),
+                password: url.password.clone().or(given.password),
+                database: url.database.unwrap_or(given.database),
+                resp3,
+            },
+            None => given,
+        }
+    }
+
+    fn form(&self) -> Form {
+        match () {
+            () if self.json => Form::Json,
+            () if self.no_raw || !self.raw && io::stdout().is_terminal() => Form::People,
+            () => Form::Plain,
+        }
+    }
+}
+
+/// Sends everything; false after an error reply if that counts.
+fn talk(args: CliArgs) -> Result<bool, Box<dyn Error>> {
+    let mut session = Session::open(args.address(), args.login())?;
+    let (form, fails_on_error) = (args.form(), args.fails_on_error);
+    if args.command.is_empty() && io::stdin().is_terminal() && io::stdout().is_terminal() {
+        return prompt::run(session, form).map(|()| true);
+    }
+    if args.command.is_empty() {
+        return each_line(&mut session, form, fails_on_error);
+    }
+    let mut command: Vec<Vec<u8>> = args.command.into_iter().map(OsString::into_vec).collect();
+    if args.reads_argument {
+        let mut argument = Vec::new();
+        io::stdin().lock().read_to_end(&mut argument)?;
+        command.push(argument);
+    }
+    let mut left = args.repeats;
+    while left != 0 {
+        if !send(&mut session, &command, form)? && fails_on_error {
+            return Ok(false);
+        }
+        left -= 1;
+        if left != 0 {
+            std::thread::sleep(args.interval);
+        }
+    }
+    Ok(true)
+}
+
+/// Sends the command of each line of standard input.
+fn each_line(session: &mut Session, form: Form, fails_on_error: bool) -> Result<bool, Box<dyn Error>> {
+    let mut input = io::stdin().lock();
+    let mut line = Vec::new();
+    while input.read_until(b'\n', &mut line)? > 0 {
+        match words::split(&line) {
+            Some(words) if words.is_empty() => {}
+            Some(words) => {
+                if !send(session, &words, form)? && fails_on_error {
+                    return Ok(false);
+                }
+            }
+            None => {
+                eprintln!("onggi cli: quotes do not match in: {}", String::from_utf8_lossy(line.trim_ascii()));
+                if fails_on_error {
+                    return Ok(false);
+                }
+            }
+        }
+        line.clear();
+    }
+    Ok(true)
+}
+
+/// Sends a command and prints its reply, or its messages until the connection ends; false after an error reply.
+fn send(session: &mut Session, command: &[Vec<u8>], form: Form) -> Result<bool, Box<dyn Error>> {
+    let mut is_good = true;
+    let form = reply::form_of(command, form);
+    let sent = session.send(command, &mut |value| {
+        is_good &= value.as_error().is_none();
+        let mut out = io::stdout().lock();
+        out.write_all(&reply::shown(value, form))?;
+        out.flush()
+    })?;
+    if sent == Sent::Interrupted {
+        session.reconnect_next_time();
+    }
+    Ok(is_good)
+}
