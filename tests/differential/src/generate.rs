@@ -275,7 +275,7 @@ fn tame(rng: &mut Rng, words: &mut Vec<Vec<u8>>) {
 }
 
 /// The end of a BITFIELD that may refuse steps: when it refuses all of them, a string that it has made longer counts as
-/// changed for those who watch it in Onggi, and not in Valkey.
+/// changed for WATCH in Onggi, and not in Valkey.
 fn step_that_succeeds() -> [Vec<u8>; 4] {
     ["INCRBY", "i64", "0", "0"].map(|word| word.as_bytes().to_vec())
 }

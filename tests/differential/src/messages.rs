@@ -1,4 +1,4 @@
-//! Rounds of random publishing, subscribing, tracking and writing, over connections that are all told of what the
+//! Rounds of random publishing, subscribing, tracking and writing, over connections that all receive what the
 //! others do.
 //!
 //! Every connection speaks RESP3, in which messages and replies are distinct. After each step every connection sends a

@@ -1,7 +1,7 @@
 //! The one table of normalisers: which replies may differ in bytes, and what of them must agree all the same.
 //!
 //! `data/normalisers.txt` has a row per kind of request, `COMMAND | arguments | normaliser`. The first row that matches
-//! decides. A normaliser never accepts an error beside a reply, nor two different errors.
+//! decides. A normaliser never accepts an error in place of a reply, nor two different errors.
 
 mod commands;
 mod server;
@@ -53,6 +53,8 @@ enum Normaliser {
     MemoryStats,
     /// Entries of SLOWLOG GET and COMMANDLOG GET, but for ids, times and addresses.
     LogEntries,
+    /// Entries of ACL LOG, but for numbers, times and clients.
+    AclLog,
     /// LATENCY HISTOGRAM: the same commands with the same number of calls.
     Histogram,
     /// COMMAND, COMMAND INFO: rows of commands in scope, flags in any order.
@@ -86,6 +88,7 @@ impl Normaliser {
             ("clients", None) => Self::Clients,
             ("memory-stats", None) => Self::MemoryStats,
             ("log-entries", None) => Self::LogEntries,
+            ("acl-log", None) => Self::AclLog,
             ("histogram", None) => Self::Histogram,
             ("command-info", None) => Self::CommandInfo,
             ("command-docs", None) => Self::CommandDocs,
@@ -117,6 +120,7 @@ impl Normaliser {
             Self::ClientFields => server::client_fields(reference) == server::client_fields(other),
             Self::Clients => server::clients(reference) == server::clients(other),
             Self::MemoryStats => server::memory_stats(scope, reference, other),
+            Self::AclLog => server::acl_log(reference) == server::acl_log(other),
             Self::LogEntries => server::log_entries(reference) == server::log_entries(other),
             Self::Histogram => server::histogram(reference) == server::histogram(other),
             Self::CommandInfo => commands::info(scope, reference) == commands::info(scope, other),

@@ -21,7 +21,7 @@ impl CommandLine {
         self.words.first().map(|word| text::printable(word).to_ascii_uppercase()).unwrap_or_default()
     }
 
-    /// The arguments behind the first `skip` words, quoted where needed and joined by one space.
+    /// The arguments after the first `skip` words, quoted where needed and joined by one space.
     fn rest(&self, skip: usize) -> String {
         let words: Vec<String> = self.words.iter().skip(skip).map(|word| text::quoted(word)).collect();
         words.join(" ")

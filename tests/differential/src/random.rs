@@ -46,7 +46,7 @@ pub struct Failure {
     pub round: u64,
     /// The shrunk sequence as a script, with both replies.
     pub report: String,
-    /// The command whose replies differ, to tell failures apart.
+    /// The command whose replies differ, to distinguish failures.
     pub command: String,
 }
 
@@ -62,7 +62,7 @@ pub struct Rounds {
 
 /// What a sequence ended with.
 struct Finding {
-    /// The step that shows it: of the sequence, or of the comparison of states behind it.
+    /// The step that shows it: of the sequence, or of the comparison of states after it.
     step: Step,
     /// Its place, when it is a step of the sequence.
     at: Option<usize>,

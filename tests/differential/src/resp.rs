@@ -195,7 +195,7 @@ impl Value {
     }
 }
 
-/// On one line, kinds told apart: `+OK`, `-ERR text`, `:1`, `"bytes"`, `nil`, `[a, b]`, `{k: v}`, `~[a]`, `,1.5`.
+/// On one line, with the kind visible: `+OK`, `-ERR text`, `:1`, `"bytes"`, `nil`, `[a, b]`, `{k: v}`, `~[a]`, `,1.5`.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |f: &mut fmt::Formatter<'_>, open: &str, items: &[Value]| {

@@ -37,7 +37,7 @@ pub enum Protocol {
 /// A part of a script that stands on its own.
 #[derive(Clone, Debug)]
 pub struct Section {
-    /// The title behind `==`.
+    /// The title after `==`.
     pub title: String,
     /// The protocols it runs in.
     pub protocols: Vec<Protocol>,

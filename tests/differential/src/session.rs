@@ -33,7 +33,7 @@ pub struct Mismatch {
     pub other: (String, String),
 }
 
-/// Whether a run goes on behind a mismatch.
+/// Whether a run continues after a mismatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Ends with the first: what follows would only be its consequence.
@@ -87,7 +87,7 @@ impl Session {
     }
 
     /// Empties every target, sets the parameters of `settings` and opens `connections` connections besides its own. A
-    /// target that does not answer, or does not empty itself, is started anew.
+    /// target that does not answer, or does not empty itself, is restarted.
     ///
     /// # Errors
     /// When a target cannot be brought back.
@@ -122,7 +122,7 @@ impl Session {
                 mismatches.truncate(1);
                 break;
             }
-            // Who has closed the connection would only do so again at every further step.
+            // A target that has closed the connection would do so again at every further step.
             if let Some(end) = mismatches.iter().position(|mismatch| mismatch.other.1 == CLOSED) {
                 mismatches.truncate(end + 1);
                 break;
@@ -221,12 +221,18 @@ fn group_end(steps: &[Step], start: usize) -> usize {
     start + steps[start..].iter().take(PIPELINE_MAX).take_while(same).count()
 }
 
+/// The users that scripts and random commands make.
+const USERS: [&str; 3] = ["alice", "bob", "carol"];
+
 /// Brings a target into the state a run begins with; whether it said that it emptied itself.
 fn prepare(target: &mut dyn Target, settings: &[(&str, &str)], connections: usize) -> io::Result<bool> {
     target.open(CONTROL)?;
     let mut requests: Vec<Vec<&str>> = vec![vec!["CLIENT", "UNPAUSE"], vec!["FLUSHALL"]];
     requests.extend(settings.iter().map(|(name, value)| vec!["CONFIG", "SET", name, value]));
     requests.push(vec!["DEBUG", "SET-ACTIVE-EXPIRE", "1"]);
+    requests.push([&["ACL", "DELUSER"], USERS.as_slice()].concat());
+    requests.extend([vec!["ACL", "SETUSER", "default", "reset", "on", "nopass", "~*", "&*", "+@all"]]);
+    requests.push(vec!["ACL", "LOG", "RESET"]);
     requests.extend([vec!["SLOWLOG", "RESET"], vec!["LATENCY", "RESET"]]);
     for kind in ["large-request", "large-reply"] {
         requests.push(vec!["COMMANDLOG", "RESET", kind]);

@@ -9,7 +9,7 @@ use crate::target::Kind;
 /// The databases of a default configuration.
 const DATABASES: usize = 16;
 
-/// The requests compared for every key: the words before it, and those behind.
+/// The requests compared for every key: the words before it, and those after it.
 const QUESTIONS: [(&[&str], &[&str]); 7] = [
     (&["TYPE"], &[]),
     (&["GET"], &[]),

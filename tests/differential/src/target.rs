@@ -1,4 +1,4 @@
-//! What a server under comparison must be able to do, whatever it is: a process behind a socket or a server in this
+//! What a server under comparison must be able to do, whatever it is: a process with a socket or a server in this
 //! process driven by a clock of the test.
 
 pub mod peers;

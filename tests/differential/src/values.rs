@@ -105,10 +105,16 @@ pub enum Class {
     LexKey,
     /// What Redis 7.0 answered to DUMP; sometimes damaged.
     Payload,
+    /// A user of ACL commands.
+    User,
+    /// A password of one.
+    Password,
+    /// A rule of ACL SETUSER.
+    AclRule,
 }
 
 /// The names of the classes in rules.
-const NAMES: [(&str, Class); 47] = [
+const NAMES: [(&str, Class); 50] = [
     ("key", Class::Key),
     ("value", Class::Value),
     ("message", Class::Message),
@@ -156,6 +162,9 @@ const NAMES: [(&str, Class); 47] = [
     ("lexend", Class::LexEnd),
     ("lexkey", Class::LexKey),
     ("payload", Class::Payload),
+    ("user", Class::User),
+    ("password", Class::Password),
+    ("aclrule", Class::AclRule),
 ];
 
 const KEYS: [&[u8]; 12] =
@@ -446,6 +455,9 @@ impl Class {
             Class::ClientName => from(rng, &[b"alice", b"bob", b"", b"two words", b"\x01", b"tab\t", b"name-1"]),
             Class::ClientId => from(rng, &[b"123456789", b"0", b"-1", b"abc", b"", b"9223372036854775807"]),
             Class::CommandName => mostly(rng, 30, |rng| from(rng, &COMMAND_NAMES), odd),
+            Class::User => from(rng, &USERS),
+            Class::Password => from(rng, &[b"secret", b"other", b"wrong"]),
+            Class::AclRule => acl_rule(rng),
             Class::Section => from(rng, &SECTIONS),
             Class::Setting => from(rng, &SETTINGS),
             Class::Score => score(rng),
@@ -476,6 +488,103 @@ pub fn odd(rng: &mut Rng) -> Vec<u8> {
 
 fn from(rng: &mut Rng, pool: &[&[u8]]) -> Vec<u8> {
     pool[rng.below(pool.len() as u64) as usize].to_vec()
+}
+
+const USERS: [&[u8]; 3] = [b"alice", b"bob", b"carol"];
+
+/// Mostly a rule that is right.
+fn acl_rule(rng: &mut Rng) -> Vec<u8> {
+    const PLAIN: [&[u8]; 24] = [
+        b"on",
+        b"on",
+        b"off",
+        b"nopass",
+        b"resetpass",
+        b">secret",
+        b">other",
+        b"<secret",
+        b"allkeys",
+        b"~*",
+        b"resetkeys",
+        b"allchannels",
+        b"&*",
+        b"resetchannels",
+        b"allcommands",
+        b"+@all",
+        b"nocommands",
+        b"-@all",
+        b"alldbs",
+        b"resetdbs",
+        b"clearselectors",
+        b"reset",
+        b"sanitize-payload",
+        b"nosuch",
+    ];
+    match rng.below(12) {
+        0..=2 => from(rng, &PLAIN),
+        3 => [b"(", &*(0..rng.below(4)).map(|_| part_of_selector(rng)).collect::<Vec<_>>().join(&b' '), b")"].concat(),
+        _ => part_of_selector(rng),
+    }
+}
+
+fn part_of_selector(rng: &mut Rng) -> Vec<u8> {
+    const COMMANDS: [&[u8]; 26] = [
+        b"get",
+        b"set",
+        b"GET",
+        b"del",
+        b"mget",
+        b"copy",
+        b"rename",
+        b"move",
+        b"select",
+        b"select|0",
+        b"select|1",
+        b"config",
+        b"config|get",
+        b"config|set",
+        b"client",
+        b"client|id",
+        b"acl",
+        b"acl|whoami",
+        b"multi",
+        b"exec",
+        b"eval",
+        b"publish",
+        b"subscribe",
+        b"object|encoding",
+        b"nosuch",
+        b"config|nosuch",
+    ];
+    const CATEGORIES: [&[u8]; 14] = [
+        b"read",
+        b"write",
+        b"string",
+        b"hash",
+        b"list",
+        b"fast",
+        b"slow",
+        b"keyspace",
+        b"dangerous",
+        b"admin",
+        b"connection",
+        b"transaction",
+        b"pubsub",
+        b"NoSuch",
+    ];
+    const PATTERNS: [&[u8]; 9] = [b"a", b"b", b"c", b"*", b"[ab]", b"k*", b"{t}*", b"?", b"a*"];
+    const DATABASES: [&[u8]; 8] = [b"db=0", b"db=0,1", b"db=1,0,1", b"db=15", b"db=", b"db=x", b"alldbs", b"resetdbs"];
+    let sign: &[u8] = if rng.one_in(3) { b"-" } else { b"+" };
+    match rng.below(12) {
+        0..=3 => [sign, &from(rng, &COMMANDS)].concat(),
+        4..=6 => [sign, b"@", &from(rng, &CATEGORIES)].concat(),
+        7..=9 => {
+            let prefix = from(rng, &[b"~", b"~", b"%R~", b"%W~", b"%RW~", b"%X~"]);
+            [&*prefix, &from(rng, &PATTERNS)].concat()
+        }
+        10 => [b"&", &*from(rng, &PATTERNS)].concat(),
+        _ => from(rng, &DATABASES),
+    }
 }
 
 fn decimal(number: u64) -> Vec<u8> {

@@ -256,7 +256,7 @@ fn run_rounds(session: &mut Session, report: &mut Report) -> Result<(), String> 
 }
 
 /// Random rounds of messages, an eighth as many replies as of random commands, if the family `pubsub` is named. Not for
-/// every run: a message for a connection of another worker may come a moment after a reply that Valkey sends behind it.
+/// every run: a message for a connection of another worker may come a moment after a reply that Valkey sends after it.
 fn run_messages(session: &mut Session, report: &mut Report) -> Result<(), String> {
     let families = env::var("ONGGI_DIFF_FAMILIES").unwrap_or_default();
     if !families.split(',').any(|family| family == "pubsub") {

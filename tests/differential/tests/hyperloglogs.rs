@@ -1,6 +1,6 @@
 //! HyperLogLogs are bytes that either server can load: after every one of many random additions, counts and merges,
-//! Valkey and Onggi hold the same string, and each goes on with the string of the other. Prints one line, as the other
-//! test does.
+//! Valkey and Onggi hold the same string, and each continues with the string of the other. Prints one line, as the
+//! other test does.
 //!
 //! `ONGGI_DIFF_SEED` is the seed, `ONGGI_DIFF_HYPERLOGLOGS` the number of steps (2000 unless set).
 

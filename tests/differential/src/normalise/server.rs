@@ -21,6 +21,7 @@ fn kind_only(value: &Value) -> Value {
     match value {
         Value::Bulk(_) => Value::Bulk(Vec::new()),
         Value::Int(_) => Value::Int(0),
+        Value::Double(_) => Value::Double(Vec::new()),
         Value::Array(_) => Value::Array(Vec::new()),
         other => other.clone(),
     }
@@ -142,6 +143,22 @@ pub fn log_entries(value: &Value) -> Option<Vec<Value>> {
             name.clone(),
         ])),
         _ => None,
+    });
+    entries.collect()
+}
+
+/// ACL LOG: its entries, of which numbers, times and clients count by their kind.
+pub fn acl_log(value: &Value) -> Option<Vec<Vec<(Value, Value)>>> {
+    let entries = value.items()?.iter().map(|entry| {
+        let fields = entry.pairs()?.into_iter().map(|(name, field)| {
+            let is_exact = !matches!(
+                name.text(),
+                Some(b"age-seconds" | b"client-info" | b"entry-id" | b"timestamp-created" | b"timestamp-last-updated")
+            );
+            let field = if is_exact { field } else { kind_only(&field) };
+            (name, field)
+        });
+        Some(fields.collect())
     });
     entries.collect()
 }

@@ -100,7 +100,7 @@ pub fn pages(reference: &Value, other: &Value) -> bool {
     page(reference) && page(other)
 }
 
-/// The lines of syntax of a HELP reply: those that are not indented, behind the sentence that opens it.
+/// The lines of syntax of a HELP reply: those that are not indented, after the first sentence.
 pub fn help(value: &Value) -> Option<Vec<Vec<u8>>> {
     let lines = value.items()?;
     let texts = lines.iter().map(|line| match line {

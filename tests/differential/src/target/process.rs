@@ -29,7 +29,7 @@ impl Program {
     fn command(&self, port: u16, dir: &Path) -> Command {
         let mut command = Command::new(&self.path);
         if self.kind == Kind::Onggi {
-            command.arg("serve");
+            command.args(["serve", "--http-port", "0"]);
         }
         command.arg("--port").arg(port.to_string()).arg("--dir").arg(dir);
         command.args(["--save", "", "--appendonly", "no", "--enable-debug-command", "yes"]);
