@@ -25,7 +25,7 @@ def jump(suite, offset):
         for key in keys:
             connection.call("SET", key, "v", "PX", LIVE_MS)
         start = time.monotonic()
-        # Written beside and moved: the server never reads half of it.
+        # Written next to it and moved: the server never reads half of it.
         beside = file.with_suffix(".new")
         beside.write_text(offset)
         beside.rename(file)

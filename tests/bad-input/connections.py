@@ -64,7 +64,7 @@ def churns(server, seconds):
 
 
 def churn(server, per_second, seconds, seed):
-    """Connects and closes so many times a second."""
+    """Connects and closes this many times a second."""
     start = time.monotonic()
     for number in range(int(per_second * seconds)):
         wait = start + number / per_second - time.monotonic()
@@ -82,7 +82,7 @@ def churn(server, per_second, seconds, seed):
 
 
 def too_many(suite):
-    """Beyond maxclients a connection is told so and closed; when one goes, the next is taken."""
+    """Beyond maxclients a connection gets an error and is closed; when one goes, the next is taken."""
     server = suite.server
     with Connection(server) as control:
         control.call("CONFIG", "SET", "maxclients", 50)

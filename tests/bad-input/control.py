@@ -1,4 +1,4 @@
-"""A control: a peer that does nothing but answer, beside the server, at the same moment, on the same machine.
+"""A control: a peer that does nothing but answer, next to the server, at the same moment, on the same machine.
 
 What the peer's client waits for is what the machine costs: other programs, a busy host, a processor that sleeps. A
 bound on the server's waits is its own figure plus a few of the control's, so that it judges the server and not the

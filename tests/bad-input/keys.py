@@ -12,7 +12,7 @@ ROUNDS_MAX = 20
 SHARE_MIN = 0.7
 
 EXPIRING = 1_000_000
-# Beside what setting their times took, which says how fast the machine is now.
+# Compared with what setting their times took, which says how fast the machine is now.
 GONE_SECONDS = 10
 
 
@@ -108,7 +108,7 @@ def write_and_read(server, keys, times):
 
 
 def drain(connection, count):
-    """Reads so many bytes of replies."""
+    """Reads this many bytes of replies."""
     while count > 0:
         got = connection.socket.recv(min(count, 1 << 20))
         if not got:
@@ -143,7 +143,7 @@ def expiry_storm(suite):
 
 
 def storm(suite):
-    """The storm beside the canary; the waits are those of the storm alone."""
+    """The storm with the canary; the waits are those of the storm alone."""
     server = suite.server
     before, held, due, seconds_max = expiry_storm(suite)
     print(f"   a million keys hold {mb(held)}; they fall due in {due / 1000 - time.time():.1f} s", flush=True)

@@ -56,7 +56,7 @@ def small_requests_only(suite):
 
 
 def strangers(suite):
-    """There are only so many strangers: the one that waited longest makes room, and others log in meanwhile."""
+    """The number of connections without a login is limited: the oldest makes room, and others log in meanwhile."""
     server = suite.server
     with Connection(server) as control:
         limit = 100
@@ -137,8 +137,9 @@ def redaction(suite):
         before = server.password
         control.call("CONFIG", "SET", "requirepass", secret)
         control.call("CONFIG", "SET", "requirepass", before)
-        for words in (["ACL", "SETUSER", "x", ">" + secret], ["CONFIG", "SET", "masterauth", secret]):
-            control.error(*words)
+        control.call("ACL", "SETUSER", "x", ">" + secret)
+        control.call("ACL", "DELUSER", "x")
+        control.error("CONFIG", "SET", "masterauth", secret)
         equal(control.call("MIGRATE", "h", 1, "no such key", 0, 10, "AUTH", secret), b"NOKEY")
         equal(control.call("MIGRATE", "h", 1, "no such key", 0, 10, "AUTH2", "user", secret), b"NOKEY")
         shown = [

@@ -1,4 +1,4 @@
-"""Attacks on a running server, beside a client that must not notice.
+"""Attacks on a running server, with a client that must not notice.
 
 Usage: main.py AREA HOST PORT PASSWORD PID [SEED [TIMES]]. AREA is one of the modules below; SEED makes an earlier run's
 random choices again; TIMES makes the timed attacks longer.
@@ -10,7 +10,9 @@ from importlib import import_module
 
 from suite import Server, Suite
 
-AREAS = ["output", "input", "arguments", "connections", "login", "keys", "payloads", "memory", "sockets", "clock"]
+AREAS = [
+    "output", "input", "arguments", "connections", "login", "keys", "payloads", "memory", "sockets", "clock", "tls",
+]
 
 
 def main():

@@ -1,4 +1,4 @@
-"""Replies that nobody reads, and replies without measure."""
+"""Replies that no client reads, and replies without measure."""
 
 import time
 
@@ -9,7 +9,7 @@ HOLD_SECONDS = 2
 
 
 def fill(server, count, size, name):
-    """So many values of a size; their keys."""
+    """This many values of a size; their keys."""
     keys = [f"{name}:{number}" for number in range(count)]
     with Connection(server) as connection:
         for key in keys:

@@ -79,7 +79,7 @@ def damaged(rng, body):
 
 
 def damage(suite):
-    """Each is refused, or is a value that comes back the same from DUMP; the connection goes on."""
+    """Each is refused, or is a value that comes back the same from DUMP; the connection stays open."""
     server, rng = suite.server, suite.random("payloads")
     with Connection(server) as connection:
         for command in VALUES:

@@ -10,7 +10,7 @@ from suite import Server, equal, expect
 
 
 def free_port():
-    """A port nobody listens on now."""
+    """A port that no process listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -45,7 +45,7 @@ def moving(suite):
 
 
 def refused(server):
-    """Whether nobody accepts there, soon: the thread that accepts may have to wait for a processor before it stops
+    """Whether no process accepts there, soon: the thread that accepts may have to wait for a processor before it stops
     listening."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
@@ -68,6 +68,53 @@ def socket_file(suite):
             equal(unix.recv(16), b"+PONG\r\n")
 
 
+def own_address():
+    """An IPv4 address of this host that is not loopback; `None` without one. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return None
+        address = probe.getsockname()[0]
+    return None if address.startswith("127.") else address
+
+
+def protected(suite, address):
+    """Without a password, a client of another address is refused, and the reason is sent; this host is served."""
+    server = suite.server
+    other = Server(address, server.port, "", server.pid)
+
+    def refusal():
+        with Connection(other, seconds=10) as connection:
+            try:
+                return connection.reply().decode()
+            except Error as error:
+                expect(connection.closed(), "the connection stays open")
+                return str(error)
+
+    with Connection(server) as control:
+        rejected = int(server.info("stats", "rejected_connections"))
+        control.call("CONFIG", "SET", "bind", f"127.0.0.1 {address}")
+        text = refusal()
+        expect(text.startswith("DENIED Running in protected mode because "), text)
+        equal(int(server.info("stats", "rejected_connections")), rejected + 1)
+        control.call("CONFIG", "SET", "protected-mode", "no")
+        with Connection(other) as connection:
+            equal(connection.call("PING"), b"PONG")
+            control.call("CONFIG", "SET", "protected-mode", "yes")
+            equal(connection.call("PING"), b"PONG")
+        control.call("CONFIG", "SET", "requirepass", "secret")
+        with Connection(other) as connection:
+            expect(connection.error("PING").startswith("NOAUTH"), "a client without the password was served")
+            equal(connection.call("AUTH", "secret"), b"OK")
+        control.call("CONFIG", "SET", "requirepass", "", "bind", "127.0.0.1")
+
+
 def run(suite):
+    address = own_address()
+    if address:
+        suite.check("protected mode refuses other hosts", lambda: protected(suite, address))
+    else:
+        print("ok - protected mode refuses other hosts # SKIP this host has no address but loopback", flush=True)
     suite.check("port and bind change at run time", lambda: moving(suite))
     suite.check("permissions of the unix socket", lambda: socket_file(suite))

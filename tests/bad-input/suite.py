@@ -101,7 +101,7 @@ class Suite:
     def attack(
         self, name, body, growth=GROWTH_MAX, after=AFTER_MAX, wait_ms=WAIT_MS_MAX, p99_ms=None, full_is_fine=False
     ):
-        """Runs an attack beside the canary and checks what must hold. `growth` and `after` of None are not looked
+        """Runs an attack with the canary and checks what must hold. `growth` and `after` of None are not looked
         at."""
 
         def run():
@@ -139,7 +139,7 @@ class Suite:
 
 
 def settle(server, wanted, seconds=AFTER_SECONDS):
-    """Waits until the resident memory is at most `wanted`, at most so long; what it is then."""
+    """Waits until the resident memory is at most `wanted`, at most for `seconds`; what it is then."""
     deadline = time.monotonic() + seconds
     while (now := server.resident()) > wanted and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -182,7 +182,7 @@ def mb(count):
 
 
 def raise_descriptor_limit(wanted):
-    """Lets this process open so many descriptors; False when the system does not."""
+    """Lets this process open this many descriptors; False when the system does not."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft >= wanted:
         return True
@@ -197,7 +197,7 @@ def raise_descriptor_limit(wanted):
 
 @contextmanager
 def many(server, count, **options):
-    """So many connections, closed at the end."""
+    """This many connections, closed at the end."""
     connections = []
     try:
         for _ in range(count):

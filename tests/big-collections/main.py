@@ -1,21 +1,21 @@
-"""Huge collections beside clients of other keys: whatever is done to ten million elements, nobody else waits.
+"""Huge collections and clients of other keys: whatever is done to ten million elements, no other client waits.
 
 Usage: main.py HOST PORT PASSWORD PID ELEMENTS MARGIN [FIGURES [last]]. The server is to be fresh and to have two
 workers or more.
 
 A command of another client waits for what its worker does at the moment: a turn of the worker's loop, and in the next
 turn for what is read before it. The server keeps the longest turn (INFO stats, `longest_turn_cpu_usec` by the clock of
-the worker's thread, so that other programs do not count), which is set back before each step and judged behind it: two
+the worker's thread, so that other programs do not count), which is set back before each step and judged after it: two
 turns may take WAIT_US_MAX times MARGIN. MARGIN is 1 where the figure is to be had; on a machine that others use too,
 the thread's clock runs on while its caches are cold, and a greater one finds what takes time in proportion to the
-elements. What a client beside really waits is shown next to it.
+elements. What another client really waits is shown next to it.
 
 That clock counts what the host of a virtual machine takes, too: a program that does nothing but read it sees
 milliseconds go by now and then while another process touches new memory, at most 8 times in a minute and 30 ms; with
 FIGURES that is looked at, too, at the end. What the server does comes again when all of it is done again, and what the
 host takes comes elsewhere. So the longest turn is read four times a second, and with FIGURES, a file that keeps where
 each step was slow over several runs, a step that is above the bound in one run is not judged yet (`again - `). With
-"last" behind it, it is judged by all runs: it must not be slow at the same moment in each of them, nor for more than a
+"last" after it, it is judged by all runs: it must not be slow at the same moment in each of them, nor for more than a
 fiftieth of its time (`turns.py`).
 """
 
@@ -36,14 +36,14 @@ WAIT_US_MAX = 2000
 SAVING_WAIT_US_MAX = 5000
 
 MEMBERS_PER_COMMAND = 20
-# The writer is a client as others are: a worker's turn is not to be long for what he sends at once.
+# The writer is a client as others are: what it sends at once must not make a worker's turn long.
 COMMANDS_IN_FLIGHT = 4
 # A part of the collection that is ranged over.
 PART = 100_000
 SCAN_COUNT = 1000
 STRING_BYTES_PER_ELEMENT = 10
 SECONDS_MAX = 600
-# As long the long form looks at what the host takes by itself.
+# Seconds for which the long form measures what the host takes alone.
 HOST_SECONDS = 30
 
 
@@ -73,7 +73,7 @@ class Work(Connection):
         return count
 
     def popped(self, lines_each, *words):
-        """How many elements a command took off the first of its keys; they have so many lines each, and are dropped."""
+        """How many elements a command took off the first of its keys; each has this many lines, and are dropped."""
         self.send(request(*words))
         self._skip_lines(3)
         count = int(self._line()[1:])
@@ -93,7 +93,7 @@ class Work(Connection):
                 return found
 
     def _skip_lines(self, count):
-        """Drops so many lines."""
+        """Drops this many lines."""
         while (here := self.buffer.count(b"\n")) < count:
             count -= here
             self.buffer = b""
@@ -102,7 +102,7 @@ class Work(Connection):
 
 
 def added(command, key, numbers):
-    """Requests that add so many members."""
+    """Requests that add this many members."""
     for first in range(0, numbers, MEMBERS_PER_COMMAND):
         members = range(first, min(first + MEMBERS_PER_COMMAND, numbers))
         if command == "ZADD":
@@ -134,7 +134,7 @@ LENGTHS = {"SADD": "SCARD", "ZADD": "ZCARD", "GEOADD": "ZCARD", "RPUSH": "LLEN",
 
 
 class Steps:
-    """Runs one step after the other, each beside a canary, and prints a table with a check a line."""
+    """Runs one step after the other, each with a canary, and prints a table with a check a line."""
 
     def __init__(self, server, elements, margin, figures=None, is_last=True):
         self.server, self.elements, self.margin = server, elements, margin
@@ -221,7 +221,7 @@ def main():
         deadline = time.monotonic() + SECONDS_MAX
         while work.call("DBSIZE") > others and time.monotonic() < deadline:
             time.sleep(0.05)
-        # What is freed in the background is freed beside the canary too.
+        # What is freed in the background is freed while the canary runs, too.
         time.sleep(1)
         return work.call("EXISTS", "zset"), 0
 

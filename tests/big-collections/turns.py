@@ -59,13 +59,13 @@ def _watch(server, pipe):
     pipe.send(stretches)
 
 
-# Memory that grows, is touched and is given back beside one who looks at the host.
+# Memory that grows, is touched and is given back while another process watches the host.
 TOUCHED_BYTES = 64 << 20
 
 
 def host_gaps(seconds, gap_us):
-    """The gaps of at least so many us that a thread sees in its own clock while it does nothing but read it, beside a
-    process that touches new memory all the time: what the host takes from whoever runs while a collection grows."""
+    """The gaps of at least `gap_us` us that a thread sees in its own clock while it does nothing but read it, next to a
+    process that touches new memory all the time: what the host takes from a running thread while a collection grows."""
     toucher = multiprocessing.Process(target=_touch, daemon=True)
     toucher.start()
     gaps = _gaps(seconds, gap_us)

@@ -3,7 +3,7 @@
     main.py load PORT MEGABYTES FILE      stores documents of this machine, and notes digests in the file
     main.py read PORT MEGABYTES FILE      reads every document and compares it with its digest
 
-Documents are files under /usr, cut to 8 KiB; they are read again, with a number behind each, where they are too few.
+Documents are files under /usr, cut to 8 KiB; they are read again, with a number after each, where they are too few.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ def files():
 
 
 def documents(limit):
-    """Keys and values, up to so many bytes of values."""
+    """Keys and values, up to this many bytes of values."""
     total = 0
     for number in range(1_000_000):
         for path, data in files():

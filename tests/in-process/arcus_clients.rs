@@ -12,7 +12,7 @@ fn wire(text: &str) -> String {
 
 /// What a server over this engine replies to each request, sent in pieces of `piece` bytes.
 fn check(engine: fn(engine_mem::MemEngine) -> store::shard::ShardEngine, table: Table, piece: usize) {
-    let mut server = TestServer::complete(engine, 4);
+    let mut server = TestServer::with_shards(engine, 4);
     let client = server.connect_memcached();
     for (request, expected) in table {
         let pieces = wire(request).into_bytes();
@@ -28,6 +28,30 @@ fn check_everywhere(table: Table) {
     check(memory, table, 1);
     check(fetching, table, usize::MAX);
     check(ticketed, table, usize::MAX);
+}
+
+/// What the Java client of ARCUS sends: counters with an initial value, and a question with its length twice.
+#[test]
+fn counters_with_an_initial_value_and_a_length_said_twice() {
+    check_everywhere(&[
+        ("incr n 5", "NOT_FOUND"),
+        ("incr n 5 7 100 41", "41"),
+        ("get n", "VALUE n 7 2|41|END"),
+        ("getattr n expiretime", "ATTR expiretime=100|END"),
+        ("incr n 5 0 0 100", "46"),
+        ("decr n 50 0 0 100", "0"),
+        ("decr m 5 0 0 18446744073709551615 noreply", ""),
+        ("get m", "VALUE m 0 20|18446744073709551615|END"),
+        ("incr m 2", "1"),
+        ("incr gone 1 0 -1 3", "3"),
+        ("get gone", "END"),
+        ("set t 0 0 1|x", "STORED"),
+        ("incr t 1 0 0 1", "CLIENT_ERROR cannot increment or decrement non-numeric value"),
+        ("sop insert s 1 create 0 0 0|a", "CREATED_STORED"),
+        ("incr s 1 0 0 1", "TYPE_MISMATCH"),
+        ("sop exist s 1 1|a", "EXIST"),
+        ("sop exist s 1 1|b", "NOT_EXIST"),
+    ]);
 }
 
 #[test]
@@ -205,7 +229,7 @@ fn pipes() {
             "RESPONSE 6|CREATED_STORED|STORED|OUT_OF_RANGE|DELETED|TYPE_MISMATCH|STORED|END",
         ),
         ("lop get l 0..-1", "VALUE 11 2|6 datum1|6 datum3|END"),
-        // One byte too much: what is behind it is no request.
+        // One byte too much: what follows is no request.
         (
             "lop insert b 0 6 create 11 0 0 pipe|datum0|lop insert b 1 6 pipe|datum1x|lop insert b 1 6 pipe|datum2|\
              lop insert b 1 6|datum3",
@@ -249,7 +273,7 @@ fn several_items_are_read_at_once() {
 /// Every key of a type that ARCUS knows comes once, over all calls.
 #[test]
 fn keys_are_scanned() {
-    let mut server = TestServer::complete(memory, 4);
+    let mut server = TestServer::with_shards(memory, 4);
     let (client, redis) = (server.connect_memcached(), server.connect());
     for number in 0..300 {
         let expiration = number % 2 * 100;
@@ -525,7 +549,7 @@ fn several_trees_are_read_at_once() {
 /// What Redis clients see of a b+tree.
 #[test]
 fn redis_clients_see_trees() {
-    let mut server = TestServer::complete(memory, 4);
+    let mut server = TestServer::with_shards(memory, 4);
     let (arcus, redis) = (server.connect_memcached(), server.connect());
     let mut ask = |is_redis: bool, request: &str, expected: &str| {
         let client = if is_redis { redis } else { arcus };
@@ -554,7 +578,7 @@ fn redis_clients_see_trees() {
 /// The longest element, and one byte more, whose data is skipped.
 #[test]
 fn elements_have_a_longest_length() {
-    let mut server = TestServer::complete(memory, 4);
+    let mut server = TestServer::with_shards(memory, 4);
     let client = server.connect_memcached();
     let insert = |len: usize| format!("lop insert l 0 {len} create 0 0 0\r\n{}\r\nmn\r\n", "x".repeat(len));
     assert_eq!(server.send(client, insert(16_382).as_bytes()), b"CREATED_STORED\r\nMN\r\n");
@@ -567,7 +591,7 @@ fn elements_have_a_longest_length() {
 #[test]
 fn pipes_have_a_largest_number_of_requests() {
     for (count, expected_end) in [(500, "END\r\n"), (501, "PIPE_ERROR command overflow\r\n")] {
-        let mut server = TestServer::complete(memory, 4);
+        let mut server = TestServer::with_shards(memory, 4);
         let client = server.connect_memcached();
         let mut requests = String::from("sop create s 0 0 0\r\n");
         (1..count).for_each(|number| requests += &format!("sop insert s 3 pipe\r\n{number:03}\r\n"));
@@ -581,7 +605,7 @@ fn pipes_have_a_largest_number_of_requests() {
 /// Redis clients see the same collections, and the other way round.
 #[test]
 fn both_see_one_data_set() {
-    let mut server = TestServer::complete(memory, 4);
+    let mut server = TestServer::with_shards(memory, 4);
     let (arcus, redis) = (server.connect_memcached(), server.connect());
     let mut ask = |is_redis: bool, request: &str, expected: &str| {
         let client = if is_redis { redis } else { arcus };

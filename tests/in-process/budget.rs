@@ -1,4 +1,4 @@
-//! The memory budget as clients see it: what is over it goes by itself, what was freed is available, and a write waits
+//! The memory budget as clients see it: what exceeds it is evicted, what was freed is available, and a write waits
 //! in between.
 
 use crate::harness::{SHARDS, TestServer, memory};
@@ -111,7 +111,7 @@ fn no_write_is_refused_while_there_is_something_to_evict() {
 /// MULTI queues nothing while memory is short, reads included; EXEC then says so.
 #[test]
 fn multi_refuses_to_queue_without_memory() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let (client, other) = (server.connect_listed(), server.connect_listed());
     assert_eq!(server.run(client, &["MULTI"]), "+OK\r\n");
     assert_eq!(server.run(client, &["SET", "a", "1"]), "+QUEUED\r\n");
@@ -126,7 +126,7 @@ fn multi_refuses_to_queue_without_memory() {
     assert_eq!(server.run(client, &["GET", "b"]), "$1\r\n1\r\n");
 }
 
-/// A database with rows behind it holds more than the budget: clean entries are dropped for others, and none is
+/// A backed database holds more than the budget: clean entries are dropped for others, and none is
 /// evicted.
 #[test]
 fn entries_that_rows_hold_make_room() {

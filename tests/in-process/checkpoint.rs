@@ -5,13 +5,17 @@ use crate::spine::random_request;
 use base::{DbIndex, HistoryId, KeyspaceId, Lsn, Rng};
 use checkpoint::{DataDir, Feed, FeedOptions, LoadProgress, SetHead, SetId, SetInfo, Writer, WriterOptions, load};
 use engine::{Effect, Encoding, EntrySink, Keyspace};
+use parking_lot::{Condvar, Mutex};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use store::{At, Blocked, Scratch, Store, Way, WriteClass};
 use vfs::SimFs;
 
 const HISTORY: HistoryId = HistoryId([1; 20]);
+
+/// 7 MB to a simulated disk take less, however busy the machine.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(120);
 
 /// Cuts and walks, running `meanwhile` between steps of the walk, and gives the set on the disk.
 pub fn checkpoint(
@@ -27,8 +31,15 @@ pub fn checkpoint(
     let log = server.store.log().expect("a log is installed");
     let cut = server.store.try_cut(|_| feed.sink(), || log.end()).expect("nobody holds a lock");
     assert!(server.store.try_cut(|_| feed.sink(), || Lsn(0)).is_none(), "one checkpoint at a time");
-    let head =
-        SetHead { cut: cut.lsn, history: HISTORY, created_ms: cut.at_ms, log_from: Some(cut.lsn), spaces: cut.spaces };
+    let head = SetHead {
+        cut: cut.lsn,
+        history: HISTORY,
+        created_ms: cut.at_ms,
+        log_from: Some(cut.lsn),
+        spaces: cut.spaces,
+        libraries: cut.libraries,
+        position: cut.position,
+    };
     writer.begin(head).expect("threads start");
     while server.store.checkpoint_shards_left() > 0 {
         server.store.walk_checkpoint(16);
@@ -45,7 +56,7 @@ pub fn loaded(server: &TestServer, dir: &DataDir, set: &SetInfo) -> Store {
     loaded
 }
 
-/// A checkpoint cut at one moment and written while commands go on, FLUSHALL among them, holds exactly the state of
+/// A checkpoint cut at one moment and written while commands run, FLUSHALL among them, holds exactly the state of
 /// that moment; with the records after its position replayed on top, it gives the present. Several in a row, over one
 /// store.
 #[test]
@@ -87,7 +98,7 @@ fn files_and_the_records_after_them_give_the_present() {
     assert_eq!(server.store.backlog().memory().now, 0);
 }
 
-/// A walk that is given up, and a store that goes away in the middle of one, leave no set behind.
+/// A walk that is given up, and a store that goes away in the middle of one, leave no set.
 #[test]
 fn a_checkpoint_that_is_given_up_leaves_nothing() {
     for whole_store in [false, true] {
@@ -97,7 +108,17 @@ fn a_checkpoint_that_is_given_up_leaves_nothing() {
         let mut writer = Writer::create(&dir, SetId(1), WriterOptions::default(), &feed).expect("the disk has room");
         let cut = server.store.try_cut(|_| feed.sink(), || Lsn(0)).expect("nobody holds a lock");
         let (cut, created_ms, spaces) = (cut.lsn, cut.at_ms, cut.spaces);
-        writer.begin(SetHead { cut, history: HISTORY, created_ms, log_from: None, spaces }).expect("threads start");
+        writer
+            .begin(SetHead {
+                cut,
+                history: HISTORY,
+                created_ms,
+                log_from: None,
+                spaces,
+                libraries: Arc::default(),
+                position: Vec::new(),
+            })
+            .expect("threads start");
         server.store.walk_checkpoint(1);
         assert!(server.store.checkpoint_shards_left() > 0);
         if whole_store {
@@ -112,7 +133,7 @@ fn a_checkpoint_that_is_given_up_leaves_nothing() {
     }
 }
 
-/// With a disk that stands still, writes wait before they take a lock, deletions and expirations too; reads go on. When
+/// With a disk that stands still, writes wait before they take a lock, deletions and expirations too; reads work. When
 /// the disk moves again, the worker is woken and everything is there.
 #[test]
 fn writes_wait_while_the_checkpoint_has_no_room() {
@@ -125,18 +146,22 @@ fn writes_wait_while_the_checkpoint_has_no_room() {
         server.run(client, &["SET", &format!("k:{n}"), &value]);
     }
     let then = server.store.digest(START_MS);
-    let stall = Stall(Arc::new(AtomicBool::new(true)));
-    let stalled = stall.0.clone();
-    fs.on_sync(move |_| {
-        while stalled.load(Ordering::Relaxed) {
-            std::thread::yield_now();
-        }
-    });
+    let stall = Stall(Arc::default());
+    let gate = stall.0.clone();
+    fs.on_sync(move |_| gate.pass());
     let feed = Feed::new(FeedOptions { limit_bytes: 2 << 20 }, server.store.backlog().clone());
     let options = WriterOptions { threads: 1, sync_every_bytes: 1, buffer_bytes: 4096, ..WriterOptions::default() };
     let mut writer = Writer::create(&dir, SetId(1), options, &feed).expect("the disk has room");
     let cut = server.store.try_cut(|_| feed.sink(), || Lsn(0)).expect("nobody holds a lock");
-    let head = SetHead { cut: cut.lsn, history: HISTORY, created_ms: cut.at_ms, log_from: None, spaces: cut.spaces };
+    let head = SetHead {
+        cut: cut.lsn,
+        history: HISTORY,
+        created_ms: cut.at_ms,
+        log_from: None,
+        spaces: cut.spaces,
+        libraries: cut.libraries,
+        position: cut.position,
+    };
     writer.begin(head).expect("threads start");
     // Dropped before the writer, which waits for the disk.
     let stall = stall;
@@ -167,8 +192,13 @@ fn writes_wait_while_the_checkpoint_has_no_room() {
     let read = server.store.commit_one(&mut Scratch::default(), place, &at(WriteClass::Nothing), |_| Ok(()));
     assert_eq!(read, Ok(()));
     drop(stall);
+    // The thread that writes has a lower priority: this one must not keep a processor from it.
+    let deadline = Instant::now() + WRITTEN_WITHIN;
     while server.store.checkpoint_shards_left() > 0 {
-        server.store.walk_checkpoint(100);
+        if !server.store.walk_checkpoint(100) {
+            assert!(Instant::now() < deadline, "the backlog stays full: {:?}", server.store.backlog().memory());
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
     let set_info = writer.finish().expect("the disk works");
     assert_eq!(loaded(&server, &dir, &set_info).digest(START_MS), then);
@@ -176,11 +206,32 @@ fn writes_wait_while_the_checkpoint_has_no_room() {
 }
 
 /// A disk that stands still until this is dropped, also by a failing test.
-struct Stall(Arc<AtomicBool>);
+struct Stall(Arc<Gate>);
 
 impl Drop for Stall {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
+        self.0.open();
+    }
+}
+
+/// Closed until it is opened. A waiting thread takes no processor.
+#[derive(Default)]
+struct Gate {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn pass(&self) {
+        let mut is_open = self.is_open.lock();
+        while !*is_open {
+            self.opened.wait(&mut is_open);
+        }
+    }
+
+    fn open(&self) {
+        *self.is_open.lock() = true;
+        self.opened.notify_all();
     }
 }
 

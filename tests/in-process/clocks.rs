@@ -2,7 +2,7 @@
 //!
 //! Commands take whatever time they are given: over 100 seeds of raw jumps a key is there exactly while its time has
 //! not come. The whole server takes the slewed clock of the product: a jump of the machine's wall clock expires nothing
-//! early, and whatever waits goes on.
+//! early, and whatever waits continues.
 
 use crate::harness::{START_MS, TestServer, memory};
 use crate::reply::Reply;
@@ -37,7 +37,7 @@ struct Known {
 fn keys_are_there_while_their_time_has_not_come() {
     for seed in seeds() {
         let mut rng = Rng::new(seed);
-        let mut server = TestServer::complete(memory, 4);
+        let mut server = TestServer::with_shards(memory, 4);
         let client = server.connect_listed();
         if rng.one_in(2) {
             assert_eq!(server.run(client, &["CONFIG", "SET", "maxmemory-policy", "allkeys-lfu"]), "+OK\r\n");
@@ -93,7 +93,7 @@ fn keys_are_there_while_their_time_has_not_come() {
 /// it, at whichever millisecond that was. DBSIZE counts the key until then.
 #[test]
 fn a_key_is_removed_within_a_tenth_of_a_second() {
-    let mut server = TestServer::complete(memory, 2);
+    let mut server = TestServer::with_shards(memory, 2);
     let client = server.connect_listed();
     for left_ms in 1..=150 {
         server.keep_up();
@@ -109,7 +109,7 @@ fn a_key_is_removed_within_a_tenth_of_a_second() {
 /// HLEN and HKEYS leave out a field whose time is over, before upkeep removes it.
 #[test]
 fn expired_fields_are_not_counted() {
-    let mut server = TestServer::complete(memory, 1);
+    let mut server = TestServer::with_shards(memory, 1);
     let client = server.connect_listed();
     assert_eq!(server.run(client, &["HSET", "h", "stays", "1", "goes", "2"]), ":2\r\n");
     assert_eq!(server.run(client, &["HPEXPIRE", "h", "10", "FIELDS", "1", "goes"]), "*1\r\n:1\r\n");
@@ -120,11 +120,11 @@ fn expired_fields_are_not_counted() {
     assert_eq!(server.run(client, &["HKEYS", "h"]), "*1\r\n$5\r\nstays\r\n");
 }
 
-/// A key has expired, and upkeep has not come by yet: what is added to a collection under it makes a new one, of
+/// A key has expired, and upkeep has not removed it yet: what is added to a collection under it makes a new one, of
 /// whatever type, that does not expire; the records say the same.
 #[test]
 fn what_is_added_after_the_time_is_new() {
-    let mut server = TestServer::complete(memory, 4);
+    let mut server = TestServer::with_shards(memory, 4);
     let client = server.connect_listed();
     let olds: [&[&str]; 4] =
         [&["SET", "k", "v"], &["SADD", "k", "old"], &["RPUSH", "k", "old"], &["HSET", "k", "old", "v"]];
@@ -226,8 +226,8 @@ fn a_jump_expires_nothing_early() {
     }
 }
 
-/// What waits for a moment goes on after a jump as without one: CLIENT PAUSE ends, a wrong password's answer comes,
-/// silent connections are closed when their time is over and not before, and the log of slow calls goes on.
+/// A wait for a moment continues after a jump as without one: CLIENT PAUSE ends, a wrong password's answer comes,
+/// silent connections are closed when their time is over and not before, and the log of slow calls continues.
 #[test]
 fn what_waits_goes_on_after_a_jump() {
     for jump_ms in [YEAR_MS, -HOUR_MS, -YEAR_MS] {
@@ -265,7 +265,7 @@ fn what_waits_goes_on_after_a_jump() {
     }
 }
 
-/// A wall clock that stands still stops nothing: time goes on by the monotonic clock.
+/// A wall clock that stands still stops nothing: time follows the monotonic clock.
 #[test]
 fn a_frozen_wall_clock_stops_nothing() {
     let server = Served::start_slewed(&["--workers", "2"]);

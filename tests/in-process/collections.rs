@@ -34,7 +34,7 @@ const SIZES: [usize; 2] = [20, 3000];
 fn each(test: impl Fn(&mut TestServer, usize, &Sample, usize)) {
     for sample in &SAMPLES {
         for size in SIZES {
-            let mut server = TestServer::complete(memory, SHARDS);
+            let mut server = TestServer::with_shards(memory, SHARDS);
             let client = server.connect_listed();
             build(&mut server, client, sample, 0..size);
             assert_eq!(server.run(client, &["TYPE", "k"]), format!("+{}\r\n", sample.kind));
@@ -59,7 +59,7 @@ fn count(server: &mut TestServer, client: usize, sample: &Sample, key: &str) -> 
 /// Requests of one batch on one key, whose elements are loaded together, and one of another key and type between them.
 #[test]
 fn a_batch_on_one_key_is_answered_in_order() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     assert_eq!(server.run(client, &["SET", "other", "text"]), "+OK\r\n");
     for sample in SAMPLES.iter().filter(|sample| sample.kind == "hash" || sample.kind == "set") {

@@ -479,7 +479,7 @@ const SHORTER: u64 = 9;
 /// decompresses once, two in a short time permanently; so does an edit.
 #[test]
 fn cold_collections_are_compressed_as_a_whole() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     let mut pass = pass_of(&server);
     let settings = |codec, on_write| Settings { bytes_min: 16, ..settings(codec, on_write) };

@@ -1,5 +1,5 @@
 //! Databases whose rows are in an LSM-tree on a simulated disk: replies as in memory, and after a power cut the rows of
-//! the last flush with the log behind them.
+//! the last flush and the log after it.
 
 use crate::harness::{SHARDS, TestServer, memory, store};
 use crate::replay::{Side, request_of};
@@ -146,7 +146,7 @@ fn keys_are_counted_once_after_a_flush_that_failed() {
 /// A key longer than those of the tree blocked every flush.
 #[test]
 fn keys_longer_than_those_of_the_tree_have_rows() {
-    let (mut server, fs) = (TestServer::complete(memory, SHARDS), SimFs::new(1));
+    let (mut server, fs) = (TestServer::with_shards(memory, SHARDS), SimFs::new(1));
     let client = server.connect_listed();
     let databases = open(&server.store, &fs);
     let keys = [65_535, 65_536, 200_000].map(|len| "k".repeat(len));
@@ -192,7 +192,7 @@ fn new_keys_count_before_they_are_flushed() {
 
 #[test]
 fn a_database_that_is_cleared_while_it_is_flushed_stays_empty_after_a_restart() {
-    let (mut server, fs) = (TestServer::complete(memory, SHARDS), SimFs::new(1));
+    let (mut server, fs) = (TestServer::with_shards(memory, SHARDS), SimFs::new(1));
     let client = server.connect_listed();
     let databases = open(&server.store, &fs);
     for number in 0..500 {

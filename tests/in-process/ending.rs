@@ -2,7 +2,7 @@
 //! is saved, or the server does not end.
 
 use crate::reply::Reply;
-use crate::served::{Client, Served};
+use crate::served::{Client, SILENCE_MAX, Served};
 use admin::EndOrder;
 use checkpoint::{DataDir, Manifest};
 use config::EndFlags;
@@ -62,7 +62,12 @@ pub fn start(fs: &SimFs) -> (Served, Receiver<String>) {
 
 /// Waits for a line of the log.
 pub fn wait_for(lines: &Receiver<String>, begin: &str) -> String {
-    lines.iter().find(|line| line.starts_with(begin)).expect("the server says so")
+    loop {
+        let line = lines.recv_timeout(SILENCE_MAX).unwrap_or_else(|_| panic!("the server never says {begin:?}"));
+        if line.starts_with(begin) {
+            return line;
+        }
+    }
 }
 
 fn set(client: &mut Client, key: &str) -> bool {
@@ -90,7 +95,7 @@ fn a_write_acknowledged_just_before_the_signal_is_saved() {
 }
 
 /// Writes after the cut of the last checkpoint were acknowledged and lost (10,857 of 15,806). They wait now, and their
-/// clients are closed without a reply; reads go on.
+/// clients are closed without a reply; reads work.
 #[test]
 fn no_write_is_acknowledged_after_the_last_cut() {
     let fs = SimFs::new(1);
@@ -119,7 +124,7 @@ fn a_full_disk_keeps_the_server_from_ending() {
     let mut client = server.connect();
     assert!(set(&mut client, "k"));
     fs.set_capacity(FULL);
-    // Of two orders one after the other both are refused, the second of a client who waits for its outcome.
+    // Of two orders one after the other both are refused, the second of a client that waits for its outcome.
     server.ask_to_end(EndOrder::Terminate);
     let line = wait_for(&lines, "SIGTERM refused: the checkpoint failed");
     assert!(line.contains("SHUTDOWN NOSAVE FORCE"), "{line}");
@@ -132,7 +137,7 @@ fn a_full_disk_keeps_the_server_from_ending() {
     assert!(exists(&fs, "k"));
 }
 
-/// A client's pause outlives an end that was refused, and writes go on after both.
+/// A client's pause outlives an end that was refused, and writes work after both.
 #[test]
 fn a_refused_end_lets_writes_through_again() {
     let fs = SimFs::new(3);
@@ -150,7 +155,7 @@ fn a_refused_end_lets_writes_through_again() {
     assert!(info.text().contains("paused_reason:client_pause\r\npaused_actions:write"), "{info:?}");
 }
 
-/// Who insists loses what is not saved, and sees that in the exit code.
+/// A forced end loses what is not saved, and the exit code shows it.
 #[test]
 fn a_forced_end_without_its_save_is_an_error() {
     for order in [EndOrder::Client(EndFlags { force: true, ..EndFlags::default() }), EndOrder::Terminate] {

@@ -28,7 +28,7 @@ fn explain(server: &mut TestServer, client: usize, words: &[&str]) -> String {
 
 #[test]
 fn replies() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     let none = "*16\r\n$11\r\nduration.ms\r\n:0\r\n$4\r\nkeys\r\n:0\r\n$13\r\nlogical.bytes\r\n:0\r\n$12\r\n\
                 stored.bytes\r\n:0\r\n$14\r\noverhead.bytes\r\n:0\r\n$15\r\ncompressed.keys\r\n:0\r\n$5\r\nratio\r\n\
@@ -104,10 +104,10 @@ fn replies() {
     assert!(server.run(client, &["MEMORY", "EXPLAIN"]).starts_with("-ERR Command 'memory|explain' not allowed inside"));
 }
 
-/// What is not durable yet is not told while replies wait for the log.
+/// What is not durable yet is not shown while replies wait for the log.
 #[test]
 fn what_could_be_lost_is_not_told() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let log = FakeLog::new(true);
     log.install(&server.store);
     let client = server.connect_listed();
@@ -125,7 +125,7 @@ fn what_could_be_lost_is_not_told() {
 /// A walk ends with the connection that waits, and CLIENT UNBLOCK ends the wait.
 #[test]
 fn walks_end_with_who_waits() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let (client, other) = (server.connect_listed(), server.connect_listed());
     let explanations = server.shared.host.part::<Arc<Explanations>>().clone();
     let id = server.run(client, &["CLIENT", "ID"]);
@@ -268,7 +268,7 @@ fn what_stays_is_counted_once() {
 /// The report on compressed values has their savings, their cost, and what other codecs would store of a sample.
 #[test]
 fn compression_is_told_by_prefix() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     let settings = |codec| Settings { codec, on_write: true, ..Settings::default() };
     server.store.compression.set(settings(Codec::Lz4));

@@ -6,9 +6,12 @@ use std::sync::{Arc, Mutex};
 use store::{Admission, RecordSink, Store, WorkerSet, WriteClass};
 
 /// Why writes are refused, when they are.
+const REASON: &str = "log-0000000000000000: write: Input/output error";
+
+/// What a client reads then.
 pub const REFUSAL: &str = "MISCONF Errors writing to the AOF file: log-0000000000000000: write: Input/output error";
 
-/// Workers that can be told apart.
+/// The number of workers.
 const WORKERS: usize = 8;
 
 /// The log. Everything appended is an LSN further, whatever its length.
@@ -93,7 +96,7 @@ impl RecordSink for FakeLog {
     }
 
     fn refusal(&self) -> String {
-        REFUSAL.to_owned()
+        REASON.to_owned()
     }
 
     fn append(&self, worker: usize, payload: &[u8]) -> Lsn {

@@ -128,7 +128,7 @@ fn rows_at_hand_are_read_in_the_same_turn() {
 
 #[test]
 fn a_push_reads_the_rows_of_those_it_serves_before_it_changes_anything() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let (waiting, pushing) = (server.connect_listed(), server.connect_listed());
     let mut rows = server.back();
     assert_eq!(server.run(waiting, &["BLMOVE", "from", "to", "LEFT", "LEFT", "0"]), "");

@@ -32,7 +32,7 @@ fn a_pipeline_written_whole_before_the_first_read_is_answered() {
     assert_eq!(client.run(&["PING"]), Reply::Simple("PONG".into()));
 }
 
-/// The same behind a reply that comes in pieces.
+/// The same after a reply that comes in pieces.
 #[test]
 fn a_pipeline_behind_a_long_reply_is_answered() {
     const REQUESTS: usize = 20_000;
@@ -100,7 +100,7 @@ fn a_half_closed_connection_gets_all_its_replies() {
     assert_eq!(client.reply(), None);
 }
 
-/// A value that is more than clients may hold is answered with an error that says so; the connection goes on.
+/// A value that is more than clients may hold is answered with an error that says so; the connection stays open.
 #[test]
 fn a_value_beyond_the_memory_of_clients_is_refused() {
     let server = Served::start(&["--workers", "1", "--maxmemory", "20mb"]);

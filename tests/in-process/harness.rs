@@ -1,31 +1,23 @@
 //! A server of one worker without sockets, driven by a clock of the test.
 
 use crate::reply::Reply;
-use admin::{
-    About, Apply, CommandLog, Configuration, Explanations, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures,
-};
+use admin::ShutdownRequest;
 use base::clock::ManualClock;
 use base::random::SeededEntropy;
-use base::{Clock, Entropy, KeyspaceId, Lsn, Rng, ShardId, UnixMs};
-use command::call::Observer;
-use command::clients::{Address, Clients};
-use command::limits::{SparseLimit, StampMeaning, StringLimit};
+use base::{Clock, KeyspaceId, Lsn, Rng, ShardId, UnixMs};
+use command::Session;
+use command::clients::{Address, ClientInfo, Clients};
 use command::login::Login;
 use command::parcel::Carrying;
-use command::pause::Pause;
-use command::stats::WorkerStats;
-use command::{CommandSpec, CommandTable, Host, Session};
-use config::{Directive, RewriteError, Settings};
+use config::Settings;
 use engine::{FetchingEngine, FlushProgress, SortedRows};
-use parking_lot::RwLock;
-use push::{Outlets, PubSub, Tracking};
+use server::assembly::{Assembly, Commands, ServerBuilder};
 use server::connection::Connection;
 use server::dialect::{Dialect, Language};
-use server::executor::{ClientLimits, Executor, Flow, Shared};
+use server::executor::{Executor, Flow, Shared};
 use server::fetching::{Fetched, Fetches, Read, RowIo};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use store::shard::ShardEngine;
@@ -44,19 +36,6 @@ struct NobodyWaits;
 
 impl Wake for NobodyWaits {
     fn wake(&self, _: WorkerSet) {}
-}
-
-/// Settings have no effect beyond what the commands read of them.
-struct NothingToApply;
-
-impl Apply for NothingToApply {
-    fn apply(&self, _: &'static Directive, _: &Settings) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn rewrite(&self, _: &Settings) -> Result<(), RewriteError> {
-        Err(RewriteError::NoFile)
-    }
 }
 
 /// Records, each with the position after it.
@@ -117,12 +96,12 @@ pub fn memory(engine: engine_mem::MemEngine) -> ShardEngine {
     ShardEngine::Memory(Box::new(engine))
 }
 
-/// The memory engine behind one that asks for fetches at random.
+/// The memory engine inside one that asks for fetches at random.
 pub fn fetching(engine: engine_mem::MemEngine) -> ShardEngine {
     ShardEngine::Other(Box::new(FetchingEngine::new(engine, Rng::new(11))))
 }
 
-/// The memory engine behind one of which every row is there only when it was read for a ticket.
+/// The memory engine inside one whose rows are in memory only after a read for a ticket.
 pub fn ticketed(engine: engine_mem::MemEngine) -> ShardEngine {
     ShardEngine::Other(Box::new(FetchingEngine::with_tickets(engine)))
 }
@@ -154,15 +133,6 @@ impl Io {
     }
 }
 
-/// What the parts of a server share with it.
-struct ForParts {
-    store: Arc<Store>,
-    table: Arc<CommandTable>,
-    stats: Arc<WorkerStats>,
-    log: Arc<CommandLog>,
-    latency: Arc<LatencyMonitor>,
-}
-
 /// A server of one worker, its replica, and clients.
 pub struct TestServer {
     pub clock: Arc<ManualClock>,
@@ -177,106 +147,63 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// A server with the data commands alone, and with the parts that they need.
+    /// A server over shards of this engine.
     pub fn new(engine: fn(engine_mem::MemEngine) -> ShardEngine) -> Self {
-        Self::with(engine, SHARDS, command::redis::FAMILIES, |host, _| host)
+        Self::with_shards(engine, SHARDS)
     }
 
-    /// A server with all commands and all parts.
-    pub fn complete(engine: fn(engine_mem::MemEngine) -> ShardEngine, shard_count: usize) -> Self {
-        Self::complete_with(engine, shard_count, |host| host)
+    /// The same with this number of shards.
+    pub fn with_shards(engine: fn(engine_mem::MemEngine) -> ShardEngine, shards: usize) -> Self {
+        Self::with_parts(engine, shards, |assembly| assembly)
+    }
+
+    /// A server with these commands.
+    pub fn with_commands(commands: Commands) -> Self {
+        Self::built(memory, SHARDS, |builder| builder.commands(commands), |assembly| assembly)
     }
 
     /// The same with more parts.
-    pub fn complete_with(
+    pub fn with_parts(
         engine: fn(engine_mem::MemEngine) -> ShardEngine,
-        shard_count: usize,
-        more: impl FnOnce(Host) -> Host,
+        shards: usize,
+        more: impl FnOnce(Assembly) -> Assembly,
     ) -> Self {
-        Self::with(
-            engine,
-            shard_count,
-            &[command::redis::FAMILIES, script::FAMILIES, admin::FAMILIES].concat(),
-            |host, shared| {
-                let settings = Settings::default();
-                let figures = Figures::new(vec![Arc::new(WorkerFigures::new(shared.stats.clone()))]);
-                let host = host
-                    .with(About::new(&mut SeededEntropy::new(1).rng(), START_MS, None))
-                    .with(shared.table.clone())
-                    .with(Arc::new(figures))
-                    .with(shared.latency.clone())
-                    .with(shared.log.clone())
-                    .with(Arc::new(Explanations::default()))
-                    .with::<Arc<dyn Observer>>(shared.log.clone())
-                    .with(shared.store.clone())
-                    .with(Clients::new(&shared.table))
-                    .with(Login::default())
-                    .with(Arc::new(script::Scripts::default()))
-                    .with(ShutdownRequest::default())
-                    .with(Configuration::new(settings.clone(), Box::new(NothingToApply)));
-                admin::follow(&host, &settings);
-                more(host)
-            },
-        )
+        Self::built(engine, shards, |builder| builder, more)
     }
 
-    fn with(
+    fn built(
         engine: fn(engine_mem::MemEngine) -> ShardEngine,
-        shard_count: usize,
-        families: &[&'static [&'static CommandSpec]],
-        parts: impl FnOnce(Host, &ForParts) -> Host,
+        shards: usize,
+        choose: impl FnOnce(ServerBuilder) -> ServerBuilder,
+        more: impl FnOnce(Assembly) -> Assembly,
     ) -> Self {
         let clock = Arc::new(ManualClock::new(START_MS));
-        let replica_store = store(&clock, shard_count, None, memory);
+        let replica_store = store(&clock, shards, None, memory);
         let replica = Arc::new(Replica { store: replica_store, position: Mutex::default(), kept: Mutex::default() });
-        let store = Arc::new(store(&clock, shard_count, Some(replica.clone()), engine));
-        let mut table = CommandTable::new(families);
-        let memcached = memcached::Rows::add_to(&mut table);
-        let table = Arc::new(table);
-        let stats = Arc::new(WorkerStats::new(table.rows().len()));
-        let settings = Settings::default();
-        let latency = Arc::new(LatencyMonitor::new(&settings));
-        let log = Arc::new(CommandLog::new(&settings, latency.clone()));
-        let outlets = Arc::new(Outlets::new(1, |_| {}));
-        let host = Host::default()
-            .with(StringLimit::default())
-            .with(SparseLimit::default())
-            .with(StampMeaning::default())
-            .with(Pause::default())
-            .with(Arc::new(PubSub::new(outlets.clone())))
-            .with(Arc::new(Tracking::new(outlets.clone(), |_| {})));
-        let for_parts = ForParts { store: store.clone(), table, stats, log, latency };
-        let host = parts(host, &for_parts);
-        let ForParts { table, stats, log, .. } = for_parts;
+        let settings = Settings { shards: shards as u32, workers: 1, ..Settings::default() };
+        let entropy = Arc::new(SeededEntropy::new(3));
+        let builder = ServerBuilder::new(settings, clock.clone(), entropy, Arc::new(NobodyWaits));
+        let assembly =
+            more(choose(builder.engine(engine).log(replica.clone())).assemble().with(ShutdownRequest::default()));
+        let (store, stats) = (assembly.store.clone(), assembly.workers[0].stats.clone());
         let io = Io::default();
         let come = io.fetched.clone();
         let fetches = Fetches::new(Box::new(io.clone()), move |_, fetched| {
             come.lock().expect("no test panics while holding it").push(fetched);
         });
-        let shared = Arc::new(Shared {
-            store: store.clone(),
-            table,
-            memcached,
-            host,
-            log,
-            monitors: AtomicUsize::new(0),
-            show: Box::new(|_| {}),
-            outlets,
-            fetches: Arc::new(fetches),
-            limits: RwLock::new(ClientLimits::of(&settings)),
-        });
+        let shared = assembly.finish(Box::new(()), fetches, Box::new(|_| {})).expect("default users");
         let mut executor = Executor::new(0, shared.clone(), stats);
         // Tests that are about turns say how long they are.
         executor.limit_batches(u64::MAX);
         Self { clock, store, replica, shared, executor, io, rounds: 0 }
     }
 
-    /// Puts rows behind all databases, which are empty, and gives those rows.
+    /// Backs all databases, which are empty, with rows, and returns those rows.
     pub fn back(&self) -> BackedRows {
         self.back_some(|_| true)
     }
 
-    /// Puts rows behind some databases.
+    /// Backs some databases with rows.
     pub fn back_some(&self, is_backed: impl Fn(KeyspaceId) -> bool) -> BackedRows {
         let spaces = (0..self.store.spaces.count() as u32).map(KeyspaceId).filter(|space| is_backed(*space));
         let rows = spaces.clone().flat_map(|space| self.store.shard_ids().map(move |shard| (shard, space)));
@@ -295,12 +222,25 @@ impl TestServer {
         self.executor.open(Connection::speaking(dialect, Session::new(1, true, START_MS)))
     }
 
+    /// A memcached client of the user `default`, which CLIENT LIST shows: for complete servers.
+    pub fn connect_memcached_as_default(&mut self) -> usize {
+        let info = self.list_client();
+        let default = self.shared.host.part::<Login>().users.default_user().clone();
+        let is_open = default.rules().is_open();
+        let session = Session::with_user(info, is_open, default);
+        self.executor.open(Connection::speaking(Dialect::new(Language::Memcached), session))
+    }
+
     /// A connection that CLIENT LIST shows: for complete servers.
     pub fn connect_listed(&mut self) -> usize {
+        let info = self.list_client();
+        self.executor.open(Connection::new(Session::of(info, true)))
+    }
+
+    fn list_client(&self) -> Arc<ClientInfo> {
         let address = || Address::Unix("/test".into());
         let clients = self.shared.host.part::<Clients>();
-        let info = clients.connect(address(), address(), 0, 0, self.clock.now_ms()).expect("there is room");
-        self.executor.open(Connection::new(Session::of(info, true)))
+        clients.connect(address(), address(), 0, 0, self.clock.now_ms()).expect("there is room")
     }
 
     /// Sends bytes and runs what can be run.
@@ -322,7 +262,7 @@ impl TestServer {
         self.go_on();
     }
 
-    /// Goes on with the requests of clients whose turn was over before they had run, as a worker would in the next one.
+    /// Runs the requests that were left when the turn was over, as a worker would in the next turn.
     fn go_on(&mut self) {
         let output_max = self.executor.limits().output_pause_bytes;
         loop {
@@ -336,7 +276,7 @@ impl TestServer {
         }
     }
 
-    /// Goes on with what requests prepare, of any client, until there is nothing more.
+    /// Continues what requests of any client prepare, until there is nothing more.
     pub fn prepare(&mut self) {
         while self.executor.is_preparing() {
             self.executor.prepare();
@@ -414,8 +354,8 @@ impl TestServer {
             self.executor.run_waiting(true);
             self.go_on();
             let now = self.executor.now();
-            // The delay after wrong passwords.
-            if self.executor.connections().any(|(_, connection)| connection.session.is_held(now)) {
+            // The delay after wrong passwords, if this client waits for it. Else each fetch would advance the clock.
+            if self.executor.connections().any(|(id, connection)| id == client && connection.session.is_held(now)) {
                 self.clock.advance_ms(1);
                 self.executor.begin_turn();
             }
@@ -462,7 +402,7 @@ impl TestServer {
 /// Rows by shard and keyspace.
 pub type RowsByPlace = BTreeMap<(ShardId, KeyspaceId), Arc<SortedRows>>;
 
-/// The rows behind the databases of a server.
+/// The rows that back the databases of a server.
 pub struct BackedRows {
     store: Arc<Store>,
     pub rows: RowsByPlace,
@@ -471,7 +411,7 @@ pub struct BackedRows {
 }
 
 impl BackedRows {
-    /// Puts these rows behind the keyspaces of a store, which are empty.
+    /// Backs the keyspaces of a store, which are empty, with these rows.
     pub fn attach(store: &Arc<Store>, spaces: Vec<KeyspaceId>, rows: RowsByPlace) -> Self {
         for space in &spaces {
             store.back(*space, |shard| {
@@ -533,7 +473,7 @@ impl BackedRows {
         }
     }
 
-    /// Goes on with a flush or begins one, and drops some entries, as chance will have it.
+    /// Continues a flush or begins one, and drops some entries, at random.
     pub fn churn(&mut self, rng: &mut Rng) {
         match self.is_flushing {
             false if rng.one_in(3) => self.begin_flush(),

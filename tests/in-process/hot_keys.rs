@@ -1,4 +1,4 @@
-//! HOTKEYS through a whole worker: what it says of a zipfian load, beside what was really asked for.
+//! HOTKEYS through a whole worker: its figures for a zipfian load, compared with the real ones.
 
 use crate::harness::{SHARDS, TestServer, memory, request};
 use crate::reply::Reply;
@@ -12,7 +12,7 @@ const PIPELINE: u32 = 64;
 /// error, except for one in twenty.
 #[test]
 fn the_first_keys_of_a_zipfian_load_are_within_a_tenth() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     let name = |number: usize| format!("key:{number:06}");
     let value = "x".repeat(64);

@@ -1,5 +1,5 @@
-//! Commands that wait for keys, in one worker: who is served when, by which record, and what is left of a wait that
-//! ended.
+//! Commands that wait for keys, in one worker: which one is served when, by which record, and what is left of a wait
+//! that ended.
 
 use crate::fake_log::FakeLog;
 use crate::harness::{SHARDS, TestServer, fetching, memory};
@@ -16,7 +16,7 @@ struct Waits {
 
 impl Waits {
     fn over(engine: fn(MemEngine) -> ShardEngine) -> Self {
-        let mut server = TestServer::complete(engine, SHARDS);
+        let mut server = TestServer::with_shards(engine, SHARDS);
         let (waiter, pusher) = (server.connect_listed(), server.connect_listed());
         Self { server, waiter, pusher }
     }
@@ -90,7 +90,7 @@ fn chains_of_moves_are_served_at_once() {
     }
 }
 
-/// No answer leaves before the log has what it tells of.
+/// No answer leaves before its changes are in the log.
 #[test]
 fn a_served_reply_waits_for_the_log() {
     let mut waits = Waits::over(memory);

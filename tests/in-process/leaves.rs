@@ -43,7 +43,7 @@ fn thawed(store: &Store) -> u64 {
 /// with compression off everything is as before.
 #[test]
 fn leaves_of_big_collections_are_compressed() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     let mut pass = pass_of(&server);
     fill(&mut server, client);
@@ -114,11 +114,11 @@ fn leaves_of_big_collections_are_compressed() {
     server.assert_replica_agrees();
 }
 
-/// Elements that are too long for workers are compressed by a thread of its own, each by itself, and decompressed
+/// Elements that are too long for workers are compressed by a separate thread, one by one, and decompressed
 /// again; one that is beyond all bounds stays as it is.
 #[test]
 fn long_elements_are_not_for_workers() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     let mut pass = pass_of(&server);
     let long = |n: u32| document(n).repeat(400);
@@ -166,7 +166,7 @@ fn long_elements_are_not_for_workers() {
 /// what they read, and where times of fields come and go.
 #[test]
 fn commands_see_no_difference() {
-    let (mut cold, mut plain) = (TestServer::complete(memory, SHARDS), TestServer::complete(memory, SHARDS));
+    let (mut cold, mut plain) = (TestServer::with_shards(memory, SHARDS), TestServer::with_shards(memory, SHARDS));
     let clients = [&mut cold, &mut plain].map(|server| {
         let client = server.connect_listed();
         fill(server, client);
@@ -289,7 +289,7 @@ fn commands_see_no_difference() {
 #[test]
 fn leaves_are_carried_as_they_are() {
     let dir = DataDir::open(Arc::new(SimFs::new(1)), Path::new("/data")).expect("the directory opens");
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     let mut pass = pass_of(&server);
     fill(&mut server, client);

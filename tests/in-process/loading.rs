@@ -14,7 +14,7 @@ const LOADING: &str = "LOADING Onggi is loading the dataset in memory";
 
 #[test]
 fn only_what_needs_no_data_runs_while_loading() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     server.run(client, &["SET", "k", "1", "PX", "10"]);
     server.store.gate.begin_loading(START_MS);
@@ -40,7 +40,7 @@ fn only_what_needs_no_data_runs_while_loading() {
 /// What was queued before is not run either.
 #[test]
 fn a_transaction_does_not_run_while_loading() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     assert_eq!(server.send(client, b"MULTI\r\nGET k\r\n"), b"+OK\r\n+QUEUED\r\n");
     server.store.gate.begin_loading(START_MS);
@@ -49,15 +49,16 @@ fn a_transaction_does_not_run_while_loading() {
 
 #[test]
 fn a_closed_gate_refuses_writes_only() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     server.run(client, &["SET", "k", "1"]);
-    server.store.gate.refuse_writes("MISCONF cannot save");
+    let refused = format!("-{}\r\n", command::error::CHECKPOINT_FAILED);
+    server.store.gate.refuse_writes();
     for words in [&["SET", "k", "2"][..], &["DEL", "k"], &["FLUSHALL"]] {
-        assert_eq!(server.run(client, words), "-MISCONF cannot save\r\n", "{words:?}");
+        assert_eq!(server.run(client, words), refused, "{words:?}");
     }
     assert_eq!(server.run(client, &["MULTI"]), "+OK\r\n");
-    assert_eq!(server.run(client, &["INCR", "k"]), "-MISCONF cannot save\r\n");
+    assert_eq!(server.run(client, &["INCR", "k"]), refused);
     assert_eq!(server.run(client, &["DISCARD"]), "+OK\r\n");
     assert_eq!(server.run(client, &["GET", "k"]), "$1\r\n1\r\n");
     server.store.gate.allow_writes();

@@ -10,7 +10,7 @@ use store::{Admission, Scratch};
 const AFTER_ITS_TIME_MS: u64 = 2_000;
 
 fn server() -> (TestServer, Arc<FakeLog>, usize) {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let log = FakeLog::new(false);
     log.install(&server.store);
     let client = server.connect_listed();
@@ -108,7 +108,7 @@ fn a_refused_write_is_answered_and_changes_nothing() {
     assert_eq!(server.run(client, &["SET", "k", "4"]), "+OK\r\n", "it goes on by itself");
 }
 
-/// While the disk is full, what gives room goes on.
+/// While the disk is full, commands that free space run.
 #[test]
 fn removals_go_on_while_the_disk_is_full() {
     let (mut server, log, client) = server();
@@ -179,7 +179,7 @@ fn eviction_waits_for_the_log() {
 /// A log comes, is replaced and goes while the server runs; each record is in exactly one.
 #[test]
 fn the_log_is_installed_replaced_and_removed_at_run_time() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     server.store.try_lock_all().expect("nobody holds a lock").set_log(None);
     assert!(server.store.log().is_none());
@@ -198,7 +198,7 @@ fn the_log_is_installed_replaced_and_removed_at_run_time() {
 /// Another thread holds a lock: nothing is locked, nothing changes, and the attempt is repeated.
 #[test]
 fn all_locks_or_none() {
-    let server = TestServer::complete(memory, SHARDS);
+    let server = TestServer::with_shards(memory, SHARDS);
     let store = server.store.clone();
     store.each_shard(|_| assert!(store.try_lock_all().is_none())).for_each(drop);
     assert!(store.try_lock_all().is_some());

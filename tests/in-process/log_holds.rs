@@ -15,7 +15,7 @@ struct Held {
 
 impl Held {
     fn new() -> Self {
-        let mut server = TestServer::complete(memory, SHARDS);
+        let mut server = TestServer::with_shards(memory, SHARDS);
         let log = FakeLog::new(true);
         log.install(&server.store);
         let (writer, reader) = (server.connect_listed(), server.connect_listed());
@@ -96,7 +96,7 @@ fn a_read_waits_for_what_it_shows() {
 fn a_read_of_another_key_does_not_wait() {
     let mut held = Held::with_keys(&["other"]);
     held.write(&["SET", "k", "1"]);
-    // What tells of the server is needed most when the log does not come further.
+    // Reports about the server are needed most when the log has stopped.
     assert!(held.read(&["INFO", "keyspace"]).contains("db0:keys=2"));
     // A key shares its entry with one in 256 of its shard; this one does not.
     assert_eq!(held.read(&["GET", "other"]), "$3\r\nold\r\n");
@@ -166,7 +166,7 @@ fn a_transaction_waits_as_one() {
     assert_eq!(held.rest(reader), "*1\r\n$3\r\nnew\r\n+OK\r\n+QUEUED\r\n*1\r\n$3\r\nold\r\n");
 }
 
-/// That a transaction did not run tells of the change that broke its watch.
+/// The reply of an aborted transaction shows the change that broke its watch.
 #[test]
 fn a_broken_watch_waits_for_the_change_that_broke_it() {
     let mut held = Held::with_keys(&["k"]);
@@ -178,7 +178,7 @@ fn a_broken_watch_waits_for_the_change_that_broke_it() {
     assert_eq!(held.rest(reader), "*-1\r\n");
 }
 
-/// The connection goes on executing, in order; its output goes up to the first reply that waits.
+/// The connection keeps executing, in order; its output goes up to the first reply that waits.
 #[test]
 fn a_pipeline_runs_on_and_is_answered_as_far_as_it_is_durable() {
     let mut held = Held::with_keys(&["other"]);
@@ -251,7 +251,7 @@ fn expired_entries_are_absent_and_their_removal_is_logged() {
 /// What was written before replies were held may not be durable either.
 #[test]
 fn turning_holds_on_holds_what_was_written_before() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let log = FakeLog::new(false);
     log.install(&server.store);
     let client = server.connect_listed();

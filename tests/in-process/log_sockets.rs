@@ -117,7 +117,7 @@ fn connections_close_while_replies_are_held() {
     assert_eq!(server.connect().run(&["GET", "b"]), Reply::Bulk(Some("1".into())));
 }
 
-/// A held connection runs on only until much of its output is unsent, and goes on when the log does.
+/// A held connection runs on only until much of its output is unsent, and continues when the log does.
 #[test]
 fn a_held_connection_is_bounded_and_goes_on_when_the_log_does() {
     let (server, log, store) = start_with(true, &["--workers", "1", "--client-output-buffer-pause", "64kb"]);

@@ -2,6 +2,7 @@
 //! listener, workers and sockets (`served`).
 
 mod arcus_clients;
+mod audit;
 mod budget;
 mod checkpoint;
 mod clocks;
@@ -25,7 +26,9 @@ mod memcached_clients;
 mod messages;
 mod migrate;
 mod modes;
+mod observed;
 mod order;
+mod password_hashes;
 mod pauses;
 mod pieces;
 mod preparing;
@@ -37,5 +40,8 @@ mod scripts;
 mod served;
 mod settings;
 mod spine;
+mod sweeps;
 mod threads;
+mod tls_clients;
+mod users;
 mod waits;

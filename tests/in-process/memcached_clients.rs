@@ -1,4 +1,4 @@
-//! Clients of memcached's protocol, beside Redis clients on the same data.
+//! Clients of memcached's protocol, with Redis clients on the same data.
 
 use crate::harness::{TestServer, memory};
 
@@ -11,7 +11,7 @@ struct Both {
 
 impl Both {
     fn new() -> Self {
-        let mut server = TestServer::complete(memory, 4);
+        let mut server = TestServer::with_shards(memory, 4);
         let (memcached, redis) = (server.connect_memcached(), server.connect());
         Self { server, memcached, redis }
     }
@@ -169,7 +169,6 @@ fn commands_have_statistics_of_their_own() {
 fn flush_all_takes_its_database() {
     let mut both = Both::new();
     both.ask("MSET a 1 b 2");
-    assert!(both.say("flush_all 10\r\n").starts_with("CLIENT_ERROR"));
     assert_eq!(both.say("flush_all noreply\r\nget a b\r\nflush_all 0\r\n"), "END\r\nOK\r\n");
 }
 

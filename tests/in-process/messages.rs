@@ -110,7 +110,7 @@ fn a_cache_that_forgets_what_it_is_told_is_never_stale() {
                         client.send(&[&["GET", key]]);
                         read(&mut client, key, &mut cache);
                     }
-                    // What changed before the end has been told by now.
+                    // What changed before the end has been announced by now.
                     client.send(&[&["PING"]]);
                     read(&mut client, "", &mut cache);
                     cache

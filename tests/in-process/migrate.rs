@@ -18,7 +18,7 @@ impl Carrier for Shelf {
 fn server(engine: fn(engine_mem::MemEngine) -> ShardEngine) -> (TestServer, Arc<Shelf>) {
     let shelf = Arc::new(Shelf::default());
     let carrier: Arc<dyn Carrier> = shelf.clone();
-    (TestServer::complete_with(engine, SHARDS, |host| host.with(carrier)), shelf)
+    (TestServer::with_parts(engine, SHARDS, |assembly| assembly.with(carrier)), shelf)
 }
 
 struct Test {
@@ -76,7 +76,7 @@ impl Test {
 
 const ALL: [&str; 10] = ["MIGRATE", "host", "7000", "", "3", "250", "KEYS", "a", "b", "none"];
 
-/// What has arrived is removed here, and nothing before; others are answered meanwhile, and requests behind it wait.
+/// What has arrived is removed here, and nothing before; others are answered meanwhile, and requests after it wait.
 #[test]
 fn keys_leave_when_they_have_arrived() {
     let mut test = Test::new();

@@ -18,7 +18,7 @@ fn setting(client: &mut Client, name: &str) -> String {
     }
 }
 
-/// The mode in force, as INFO tells it.
+/// The mode in force, as INFO shows it.
 fn in_force(client: &mut Client) -> String {
     let Reply::Bulk(Some(text)) = client.run(&["INFO", "persistence"]) else { panic!("INFO answers a text") };
     let mode = text.lines().find_map(|line| line.strip_prefix("log_mode:"));

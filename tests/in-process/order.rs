@@ -19,7 +19,7 @@ fn while_locked(server: &mut TestServer, key: &[u8], mut during: impl FnMut(&mut
 
 /// Sends requests of which the first has to wait; gives the replies.
 fn replies_behind_a_wait(requests: &[u8]) -> String {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     while_locked(&mut server, b"k", |server| {
         server.feed(client, requests);
@@ -52,7 +52,7 @@ fn a_request_that_cannot_run_keeps_its_place() {
     }
 }
 
-/// A transaction whose queue gets such a request behind a wait is poisoned by it, not by an earlier look at it.
+/// A transaction whose queue gets such a request after a wait is poisoned by it, not by an earlier look at it.
 #[test]
 fn a_transaction_behind_a_wait_is_poisoned_in_its_turn() {
     let replies = replies_behind_a_wait(b"INCR k\r\nMULTI\r\nNOSUCH\r\nEXEC\r\nPING\r\n");
@@ -62,7 +62,7 @@ fn a_transaction_behind_a_wait_is_poisoned_in_its_turn() {
     assert!(fits, "{lines:?}");
 }
 
-/// When the framing is lost behind a request that waits, that request still runs and is answered first.
+/// When the framing is lost after a request that waits, that request still runs and is answered first.
 #[test]
 fn a_protocol_error_keeps_its_place() {
     let replies = replies_behind_a_wait(b"INCR k\r\n*1\r\n$-7\r\nPING\r\n");
@@ -70,10 +70,10 @@ fn a_protocol_error_keeps_its_place() {
     assert!(matches!(lines[..], [":1", error] if error.starts_with("-ERR Protocol error")), "{lines:?}");
 }
 
-/// INFO tells of all reads before it: those of its own batch, and those of its own transaction.
+/// INFO counts all reads before it: those of its own batch, and those of its own transaction.
 #[test]
 fn info_sees_the_reads_before_it() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     let plain = "SET k v\r\nGET k\r\nGET none\r\nINFO stats\r\n";
     let queued = "MULTI\r\nGET k\r\nGET none\r\nINFO stats\r\nEXEC\r\n";

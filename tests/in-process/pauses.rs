@@ -17,7 +17,7 @@ fn blocked_clients(server: &mut TestServer, client: usize) -> String {
 /// blocked.
 #[test]
 fn messages_wait_for_the_end_of_a_write_pause() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let (client, other) = (server.connect_listed(), server.connect_listed());
     for request in ["PUBLISH c m", "SPUBLISH c m", "SET k v", "PFCOUNT k"] {
         assert_eq!(server.run(other, &["CLIENT", "PAUSE", "1000", "WRITE"]), "+OK\r\n");
@@ -41,7 +41,7 @@ fn messages_wait_for_the_end_of_a_write_pause() {
 /// Keys do not expire during a pause: they stay in DBSIZE, though no read finds them, and go after it.
 #[test]
 fn nothing_expires_during_a_pause() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     server.run(client, &["SET", "stays", "1"]);
     server.run(client, &["SET", "a", "1", "PX", "100"]);

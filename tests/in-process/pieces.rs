@@ -9,7 +9,7 @@ use std::collections::HashSet;
 const MEMBERS: usize = 20_000;
 
 fn server() -> (TestServer, usize, usize) {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let (client, other) = (server.connect_listed(), server.connect_listed());
     let members: Vec<String> = (0..MEMBERS).map(|member| format!("member-{member}")).collect();
     for some in members.chunks(1000) {
@@ -45,7 +45,7 @@ fn check(bytes: &[u8]) -> &[u8] {
     &bytes[bytes.len() - rest.len()..]
 }
 
-/// The pipeline behind a long reply runs when it has been taken, however it came: with the command, while it was
+/// The pipeline after a long reply runs when it has been taken, however it came: with the command, while it was
 /// answered, in a transaction.
 #[test]
 fn what_stands_behind_it_comes_behind_it() {
@@ -259,7 +259,7 @@ fn members(bytes: &[u8]) -> HashSet<String> {
 #[test]
 fn what_sorted_sets_make_together_is_made_in_steps() {
     const MEMBERS: usize = 4000;
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let (client, other) = (server.connect_listed(), server.connect_listed());
     let member = |number: usize| format!("member-{number:05}");
     for number in 0..MEMBERS {
@@ -303,7 +303,7 @@ fn what_sorted_sets_make_together_is_made_in_steps() {
 /// collection comes in pieces, too.
 #[test]
 fn huge_counts_of_small_collections_take_no_memory() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     server.run(client, &["SADD", "ints", "1", "2", "3"]);
     server.run(client, &["SADD", "set", "a", "b"]);

@@ -9,7 +9,7 @@ const MEMBERS: usize = 6000;
 
 /// A server with two sets and two sorted sets that overlap by half, of which each is a tree, and two connections.
 fn server() -> (TestServer, usize, usize) {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let (client, other) = (server.connect_listed(), server.connect_listed());
     for (key, first) in [("a", 0), ("b", MEMBERS / 2)] {
         for start in (first..first + MEMBERS).step_by(500) {
@@ -49,7 +49,7 @@ const CHANGES: &[(&[&str], &str)] = &[
 /// A server with those of a list, a stream and an index of places that these words name, each long enough for another
 /// thread, and two connections.
 fn server_with_long(words: &[&str]) -> (TestServer, usize, usize) {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let (client, other) = (server.connect_listed(), server.connect_listed());
     let fill = |server: &mut TestServer, command: &str, key: &str, words_of: &dyn Fn(usize) -> Vec<String>| {
         for start in (0..LONG).step_by(1000) {
@@ -98,7 +98,7 @@ const LONG_CHANGES: &[(&[&str], &str)] = &[
     (&["GEOSEARCHSTORE", "to", "places", "FROMMEMBER", "place-7", "BYBOX", "300", "300", "km", "STOREDIST"], "to"),
 ];
 
-/// What another thread makes is what the command makes by itself, and its record leads a replica there.
+/// What another thread makes is what the command itself makes, and its record leads a replica there.
 #[test]
 fn elsewhere_or_at_once_it_is_the_same() {
     for (words, key) in LONG_CHANGES {
@@ -332,7 +332,7 @@ fn work_ends_with_its_cause() {
 /// Without a limit the count of an intersection was 0 where the first step found no common member.
 #[test]
 fn an_intersection_whose_members_come_late_is_counted() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     for (key, first, step) in [("one", 0, 1), ("two", 2000, -1)] {
         for number in 0..2000 {

@@ -53,6 +53,7 @@ fn policy(log_wanted: bool) -> Policy {
         disk_databases: Vec::new(),
         flush_bytes: 1 << 20,
         block_cache_bytes: 1 << 20,
+        tier: None,
     }
 }
 
@@ -118,7 +119,7 @@ fn random_commands_come_back_whole() {
             if checkpoint {
                 let task = durability.schedule(Cause::Asked);
                 while task.outcome().is_none() {
-                    // With a log, commands go on meanwhile.
+                    // With a log, commands run meanwhile.
                     match left.next() {
                         Some(steps) => run(side, &mut rng, steps),
                         None => std::thread::yield_now(),

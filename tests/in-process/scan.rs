@@ -136,7 +136,7 @@ fn iterate(server: &mut TestServer, plan: &Plan, changes: &mut Changes, rng: &mu
 fn scan_returns_what_is_there_throughout() {
     for seed in 0..SEEDS {
         let mut rng = Rng::new(seed);
-        let mut server = TestServer::complete(memory, SHARDS);
+        let mut server = TestServer::with_shards(memory, SHARDS);
         let client = server.connect();
         let stable = [0, 1, 300, 3000, 12_000][rng.below(5) as usize];
         for number in 0..stable {
@@ -166,7 +166,7 @@ fn scan_returns_what_is_there_throughout() {
 /// Cursors keep no state: one from long ago, from another database or from nowhere ends its iteration all the same.
 #[test]
 fn any_cursor_ends() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect();
     (0..500).for_each(|number| drop(server.run(client, &["SET", &format!("stable:{number}"), "1"])));
     let mut rng = Rng::new(1);
@@ -188,7 +188,7 @@ fn any_cursor_ends() {
 /// case.
 #[test]
 fn scores_are_written_alike() {
-    let mut server = TestServer::complete(memory, 1);
+    let mut server = TestServer::with_shards(memory, 1);
     let client = server.connect();
     assert_eq!(server.run(client, &["ZADD", "scores", "0.1", "tenth"]), ":1\r\n");
     for elements in [2, 2000] {

@@ -19,7 +19,7 @@ const MIXED: &str = "local before = redis.call('GET', 'other') or 'none'
 #[test]
 fn scripts_read_rows_before_and_after_their_first_change() {
     for engine in ENGINES {
-        let mut server = TestServer::complete(engine, SHARDS);
+        let mut server = TestServer::with_shards(engine, SHARDS);
         let client = server.connect_listed();
         for key in ["other", "third", "list"] {
             server.run(client, &["DEL", key]);
@@ -38,7 +38,7 @@ fn scripts_read_rows_before_and_after_their_first_change() {
 #[test]
 fn scripts_in_a_transaction_read_rows_at_once() {
     for engine in ENGINES {
-        let mut server = TestServer::complete(engine, SHARDS);
+        let mut server = TestServer::with_shards(engine, SHARDS);
         let client = server.connect_listed();
         server.run(client, &["SET", "other", "1"]);
         server.run(client, &["MULTI"]);
@@ -53,7 +53,7 @@ fn scripts_in_a_transaction_read_rows_at_once() {
 #[test]
 fn commands_after_a_script_read_rows_at_once() {
     for engine in ENGINES {
-        let mut server = TestServer::complete(engine, SHARDS);
+        let mut server = TestServer::with_shards(engine, SHARDS);
         let client = server.connect_listed();
         server.run(client, &["SELECT", "1"]);
         server.run(client, &["SET", "other", "one"]);
@@ -72,7 +72,7 @@ fn commands_after_a_script_read_rows_at_once() {
 /// the locks are opened it is known that there are none.
 #[test]
 fn absent_rows_are_read_once() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let _rows = server.back();
     let client = server.connect_listed();
     let text = "redis.call('SET', 'a', 1) return redis.call('HSET', KEYS[1], 'field', 'value')";
@@ -81,10 +81,36 @@ fn absent_rows_are_read_once() {
     }
 }
 
+/// A library is a change of its own, and what a function changes is the record of its call. A missing row has the
+/// function run again.
+#[test]
+fn functions_run_over_every_engine() {
+    const LIBRARY: &str = "#!lua name=lib
+        server.register_function('mixed', function(keys, args)
+            local before = server.call('GET', 'other') or 'none'
+            server.call('SET', keys[1], before .. args[1])
+            return server.call('GET', 'third') or before
+        end)";
+    for engine in ENGINES {
+        let mut server = TestServer::with_shards(engine, SHARDS);
+        let client = server.connect_listed();
+        assert_eq!(server.run(client, &["FUNCTION", "LOAD", LIBRARY]), "$3\r\nlib\r\n");
+        server.run(client, &["SET", "other", "1"]);
+        assert_eq!(server.run(client, &["FCALL", "MIXED", "1", "key", "x"]), "$1\r\n1\r\n");
+        assert_eq!(server.run(client, &["GET", "key"]), "$2\r\n1x\r\n");
+        assert_eq!(server.run(client, &["FLUSHALL"]), "+OK\r\n");
+        assert_eq!(server.run(client, &["FCALL", "mixed", "1", "key", "x"]), "$4\r\nnone\r\n", "FLUSHALL keeps it");
+        server.assert_replica_agrees();
+        assert_eq!(server.run(client, &["FUNCTION", "FLUSH"]), "+OK\r\n");
+        assert_eq!(server.run(client, &["FCALL", "mixed", "1", "key", "x"]), "-ERR Function not found\r\n");
+        server.assert_replica_agrees();
+    }
+}
+
 /// What a script has changed before it raised is kept, and is in its record.
 #[test]
 fn changes_before_an_error_stay() {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     let reply = server.run(client, &["EVAL", "redis.call('SET', 'a', 1) error('late')", "0"]);
     assert_eq!(reply, "-ERR user_script:1: late script: on @user_script:1.\r\n");

@@ -9,7 +9,7 @@ use base::random::SeededEntropy;
 use base::{Clock, UnixMs};
 use config::{CommandLine, load};
 use server::dialect::Language;
-use server::listen::{Acceptor, AcceptorHandle, Endpoint, Entrance, Listener, listen_tcp};
+use server::listen::{Acceptor, AcceptorHandle, Endpoint, Entrance, Kind, Listener, listen_tcp};
 use server::serve::{Control, Keeping, Recover, ServeError, serve};
 use std::io::{BufReader, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Longest wait for a reply. It is no measure of speed: a server that has not answered by then never will.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
+pub const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// The product's clock over a manual one in place of the machine's.
 struct SlewedClock {
@@ -41,10 +41,22 @@ impl Clock for SlewedClock {
     }
 }
 
+/// A listener on a free port, and its address.
+fn entrance(kind: Kind) -> (SocketAddr, Entrance) {
+    let Ok(Listener::Tcp(listener)) = listen_tcp((Ipv4Addr::LOCALHOST, 0).into(), 128) else {
+        panic!("no port is free")
+    };
+    let address = listener.local_addr().expect("it listens");
+    (address, Entrance { endpoint: Endpoint::Tcp(address), kind, listener: Listener::Tcp(listener) })
+}
+
 /// A running server. It ends with this value.
 pub struct Served {
     pub clock: Arc<ManualClock>,
     address: SocketAddr,
+    /// Where clients of TLS connect, if the options configure it.
+    pub tls_address: SocketAddr,
+    pub memcached_tls_address: SocketAddr,
     handle: AcceptorHandle,
     control: Control,
     thread: Option<JoinHandle<Result<(), ServeError>>>,
@@ -86,20 +98,17 @@ impl Served {
     fn start_by(clock: Arc<ManualClock>, of_server: Arc<dyn Clock>, options: &[&str], keeping: Keeping) -> Self {
         let line = CommandLine::parse(options.iter().map(Into::into)).expect("good options");
         let loaded = load(&line, &vfs::RealFs, &mut std::io::empty()).expect("good options");
-        let Ok(Listener::Tcp(listener)) = listen_tcp((Ipv4Addr::LOCALHOST, 0).into(), 128) else {
-            panic!("no port is free")
-        };
-        let address = listener.local_addr().expect("it listens");
-        let (endpoint, language) = (Endpoint::Tcp(address), Language::Resp);
-        let entrance = Entrance { endpoint, language, listener: Listener::Tcp(listener) };
-        let acceptor = Acceptor::new(vec![entrance]).expect("an event queue");
+        let (address, plain) = entrance(Kind::plain(Language::Resp));
+        let (tls_address, tls) = entrance(Kind::tls(Language::Resp));
+        let (memcached_tls_address, memcached_tls) = entrance(Kind::tls(Language::Memcached));
+        let acceptor = Acceptor::new(vec![plain, tls, memcached_tls]).expect("an event queue");
         let handle = acceptor.handle();
         let control = Control::default();
         let reached = control.clone();
         let thread = std::thread::spawn(move || {
             serve(loaded, acceptor, Arc::new(SeededEntropy::new(7)), of_server, keeping, reached)
         });
-        Self { clock, address, handle, control, thread: Some(thread) }
+        Self { clock, address, tls_address, memcached_tls_address, handle, control, thread: Some(thread) }
     }
 
     /// Asks the server to end, as a signal does.
@@ -107,7 +116,7 @@ impl Served {
         self.control.shutdown.ask(order)
     }
 
-    /// Waits until the server has ended by itself.
+    /// Waits until the server has ended.
     pub fn ended(mut self) -> Result<(), ServeError> {
         let thread = self.thread.take().expect("it was not waited for before");
         thread.join().expect("the server ended by a panic")
@@ -159,7 +168,7 @@ impl Client {
         self.0.get_mut().write_all(bytes).expect("a connection that takes what is sent");
     }
 
-    /// Sends bytes, and tells how many were taken before the server took no more for a while.
+    /// Sends bytes, and returns how many were taken before the server took no more for a while.
     pub fn send_what_fits(&mut self, bytes: &[u8]) -> usize {
         let stream = self.0.get_mut();
         stream.set_write_timeout(Some(Duration::from_millis(200))).expect("a socket takes a time limit");

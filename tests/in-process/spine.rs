@@ -6,7 +6,10 @@
 
 use crate::harness::{SHARDS, START_MS, TestServer, fetching, memory, request, store};
 use base::{Rng, UnixMs};
+use command::spec::{CommandSpec, Docs, Locks, Run};
+use command::{Categories, Flags};
 use engine::{Engine, Entry, EntrySink, WalkProgress};
+use server::assembly::Commands;
 use std::sync::{Arc, Mutex};
 
 /// SET, GET, INCR, EXPIRE, DEL and MULTI go through every layer and come out of the record the same.
@@ -80,17 +83,29 @@ fn a_pipelined_select_holds_at_once() {
     server.assert_replica_agrees();
 }
 
-/// A command that panics before it changed anything answers an error; its locks are open and its worker goes on. (This
-/// server lacks the part that CLIENT needs.)
+static BROKEN: CommandSpec = CommandSpec {
+    name: "broken",
+    arity: 1,
+    flags: Flags::FAST,
+    categories: Categories::CONNECTION,
+    keys: &[],
+    locks: Locks::All,
+    docs: &Docs::NONE,
+    run: Run::Call(|_| panic!("a bug of this command")),
+};
+
+/// A command that panics before it changed anything answers an error; its locks are open and its worker continues.
 #[test]
 fn a_panic_costs_one_request() {
-    let mut server = TestServer::new(memory);
+    static OWN: &[&[&CommandSpec]] = &[&[&BROKEN]];
+    let families = [command::redis::FAMILIES, OWN].concat();
+    let mut server = TestServer::with_commands(Commands::of(&families));
     let client = server.connect();
-    let reply = server.run(client, &["CLIENT", "LIST"]);
-    assert!(reply.starts_with("-ERR internal error in 'list'"), "{reply}");
+    let reply = server.run(client, &["BROKEN"]);
+    assert!(reply.starts_with("-ERR internal error in 'broken'"), "{reply}");
     assert_eq!(server.run(client, &["SET", "a", "1"]), "+OK\r\n");
     server.run(client, &["MULTI"]);
-    server.run(client, &["CLIENT", "LIST"]);
+    server.run(client, &["BROKEN"]);
     assert!(server.run(client, &["EXEC"]).starts_with("-ERR internal error"));
     assert_eq!(server.run(client, &["GET", "a"]), "$1\r\n1\r\n");
 }
@@ -219,7 +234,7 @@ impl EntrySink for Collected {
     }
 }
 
-/// A checkpoint cut at one moment of the log, walked while commands go on, holds exactly the state of that moment;
+/// A checkpoint cut at one moment of the log, walked while commands run, holds exactly the state of that moment;
 /// loaded into an empty store, with the later records replayed on top, it gives the present state.
 #[test]
 fn a_checkpoint_and_the_records_after_it_give_the_present() {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 const LOG_IS_OFF: &str = "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n";
 
 fn server() -> (TestServer, Arc<FakeLog>, usize) {
-    let mut server = TestServer::complete(memory, SHARDS);
+    let mut server = TestServer::with_shards(memory, SHARDS);
     let log = FakeLog::new(false);
     log.install(&server.store);
     let client = server.connect_listed();
@@ -124,7 +124,7 @@ fn without_a_log_nothing_becomes_durable() {
     assert_eq!(server.run(client, &["WAITAOF", "0", "0", "0"]), "*2\r\n:0\r\n:0\r\n");
 }
 
-/// A connection that goes while it waits leaves nothing behind.
+/// A connection that goes while it waits leaves nothing.
 #[test]
 fn a_connection_that_goes_is_forgotten() {
     let (mut server, _, client) = server();

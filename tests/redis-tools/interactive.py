@@ -1,4 +1,4 @@
-"""redis-cli at a terminal: hints from COMMAND DOCS while typing, completion by TAB, HELP, prompts."""
+"""A client at a terminal: hints from COMMAND DOCS while typing, completion by TAB, HELP, prompts."""
 
 import fcntl
 import os
@@ -20,7 +20,7 @@ PROMPT = r"\d(\[\d+\])?> "
 
 
 class Terminal:
-    """redis-cli on a pseudo-terminal."""
+    """A client on a pseudo-terminal."""
 
     def __init__(self, tools):
         self.pid, self.end = pty.fork()
@@ -28,7 +28,7 @@ class Terminal:
             # Without a size the line editor asks the terminal for one, and this one has no answers.
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 250, 0, 0))
             os.environ.update(tools.environment)
-            os.execvp("redis-cli", tools.argv())
+            os.execvp(tools.argv()[0], tools.argv())
         self.text = ""
 
     def type(self, text):
@@ -113,4 +113,4 @@ def run(t):
         ("HELP of a command and of a group", help_of_a_command),
         ("prompt follows MULTI and SELECT", transaction_prompt),
     ):
-        t.check(f"redis-cli at a terminal: {name}", at_terminal(body))
+        t.check(f"{t.name} at a terminal: {name}", at_terminal(body))

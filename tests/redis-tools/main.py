@@ -1,6 +1,6 @@
-"""redis-cli and redis-benchmark, as Debian ships them, against a server.
+"""redis-cli and redis-benchmark, as Debian ships them, against a server; and `onggi cli` if its program is given.
 
-Usage: main.py HOST PORT PASSWORD UNIX_SOCKET. The server must be empty; it is flushed at the end.
+Usage: main.py HOST PORT PASSWORD UNIX_SOCKET [ONGGI]. The server must be empty; it is flushed at the end.
 """
 
 import sys
@@ -10,6 +10,7 @@ import interactive
 import keyspace
 import modes
 import monitor
+import onggi_cli
 from tools import Tools
 
 
@@ -17,6 +18,8 @@ def main():
     tools = Tools(*sys.argv[1:5])
     for area in (modes, keyspace, interactive, monitor, benchmark):
         area.run(tools)
+    for onggi in sys.argv[5:]:
+        onggi_cli.run(tools, onggi)
     tools.check("the server is left empty", lambda: tools.equal(tools.cli("FLUSHALL").strip(), "OK"))
     return 1 if tools.failed else 0
 

@@ -10,6 +10,8 @@ SECONDS_MAX = 60
 class Tools:
     """The tools, set up for one server."""
 
+    name = "redis-cli"
+
     def __init__(self, host, port, password, unix):
         self.host, self.port, self.password, self.unix = host, port, password, unix
         self.environment = dict(os.environ, REDISCLI_AUTH=password, LC_ALL="C.UTF-8", TERM="xterm")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Callable, Optional
 
 import seeds
+import stuck
 from tally import Tally
 
 ROOT = seeds.ROOT
@@ -43,7 +44,7 @@ class Stage:
 
 class Job:
     """A stage under way: its log, its counts, its seed, and the commands it starts. Several threads may use one. With
-    `after`, the job of a first try, the log goes on behind that one's; a part of the stage has a log of its own."""
+    `after`, the job of a first try, the log continues after that one's; a part of the stage has a log of its own."""
 
     def __init__(self, stage, verbose=False, seed=None, after=None, part=""):
         self.stage = stage
@@ -87,7 +88,7 @@ class Job:
         child = subprocess.Popen(
             argv, cwd=cwd, env=self._environment(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
-        killer = _kill_at(child, deadline)
+        killer = _kill_at(child, deadline, self.say)
         try:
             for line in child.stdout:
                 line = line.rstrip("\n")
@@ -157,14 +158,17 @@ class Job:
         }
 
 
-def _kill_at(child, deadline):
-    """Ends the child's process group at the deadline. Returns a function that stops the watch and says if it fired."""
+def _kill_at(child, deadline, say):
+    """Ends the child's process group at the deadline, and says what its threads did. Returns a function that stops the
+    watch and says if it fired."""
     fired = threading.Event()
     stop = threading.Event()
 
     def watch():
         if not stop.wait(max(0.0, deadline - time.monotonic())):
             fired.set()
+            for line in stuck.describe(child.pid):
+                say(line)
             try:
                 os.killpg(child.pid, signal.SIGKILL)
             except ProcessLookupError:

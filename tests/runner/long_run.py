@@ -1,7 +1,7 @@
 """The long form of a stage: named pieces, each done once per commit, with progress kept between runs.
 
 Progress stands in `.tools/long/STAGE.json`: the commit it belongs to, and the names of the pieces that passed. Started
-again on the same commit, a run goes on with the first piece that is not there; on another commit it starts over. Some
+again on the same commit, a run continues with the first piece that is not there; on another commit it starts over. Some
 of the pieces can be named by the beginning of their names, so that several runs share a stage. Each piece draws a fresh
 seed and prints it.
 """
@@ -79,7 +79,7 @@ class Progress:
         return kept["done"] if kept.get("commit") == self.commit else []
 
     def add(self, name):
-        """Records a piece, beside those of other runs; the file is replaced whole, so that an interrupted run leaves
+        """Records a piece, with those of other runs; the file is replaced whole, so that an interrupted run leaves
         the old one."""
         self.done += [name, *(other for other in self.kept() if other not in self.done)]
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -103,6 +103,13 @@ def onggi():
     return TARGET / "release" / "onggi"
 
 
+def papers():
+    """The path of the program that runs the experiments of papers again. It shares its build with the server's."""
+    _must(["cargo", "build", "--release", "--locked", "--manifest-path", ROOT / "bench" / "papers" / "Cargo.toml"],
+          env={"CARGO_TARGET_DIR": str(TARGET)})
+    return TARGET / "release" / "papers"
+
+
 @functools.cache
 def cargo_component(component, subcommand):
     """Makes sure that a cargo subcommand of the toolchain in use is there, such as `fmt` of the component `rustfmt`."""

@@ -2,6 +2,7 @@
 
 import io
 import os
+import subprocess
 import sys
 import unittest
 from contextlib import redirect_stdout
@@ -15,6 +16,7 @@ import __main__ as runner
 import long_run
 import may_skip
 import seeds
+import stuck
 from job import Failed, Job, Skip, Stage
 from stages import instructions
 from tally import Tally
@@ -34,7 +36,7 @@ class Counting(unittest.TestCase):
 
 
 class Turns(unittest.TestCase):
-    """What is slow in every run is told from what is slow in one."""
+    """What is slow in every run is distinguished from what is slow in one."""
 
     def test_stretches(self):
         self.assertEqual(slow_parts([(1, 1), (9, 9), (5, 50), (6, 6)], 5), ([0.25, 0.75], 0.25))
@@ -177,6 +179,20 @@ class Seeds(unittest.TestCase):
         self.assertEqual(job.build(["sh", "-c", f"echo ${seeds.NAME} $PROPTEST_RNG_SEED"]), "34 34\n")
 
 
+class Stuck(unittest.TestCase):
+    """A command that does not end leaves what its threads did."""
+
+    def test_threads(self):
+        child = subprocess.Popen(["sleep", "60"], start_new_session=True)
+        try:
+            lines = stuck.describe(child.pid)
+        finally:
+            child.kill()
+            child.wait()
+        self.assertRegex("\n".join(lines), rf"^{child.pid}/{child.pid} \S+: state [A-Z], in \S+, 0\.\d s of processor$")
+        self.assertEqual(stuck.describe(child.pid), [])
+
+
 class Instructions(unittest.TestCase):
     """A count is judged by its budget, on the compiler of the budgets alone."""
 
@@ -196,7 +212,7 @@ class Instructions(unittest.TestCase):
 
 
 class LongRuns(unittest.TestCase):
-    """A long run goes on where it stopped, on the same commit, and repeats what failed."""
+    """A long run continues where it stopped, on the same commit, and repeats what failed."""
 
     def test_progress(self):
         ran = []

@@ -103,7 +103,7 @@ class Server:
             return [need.program("redis-server", "redis-server")]
         if self.kind in OTHERS:
             return [os.environ[OTHERS[self.kind][0]]]
-        return [need.onggi(), "serve"]
+        return [need.onggi(), "serve", "--http-port", "0"]
 
     def _is_loaded(self):
         """Whether the server answers, and has loaded its data."""

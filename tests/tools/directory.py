@@ -18,13 +18,14 @@ class ErrorReply(Exception):
 class Server:
     """A server on a data directory, on a free port, with its log on; killed at the end unless it was shut down."""
 
-    def __init__(self, onggi, data, *options, environment=None):
+    def __init__(self, onggi, data, *options, environment=None, file=None):
         self.data = data
         self.port = free_port()
         data.mkdir(exist_ok=True)
         self.output = open(data.parent / f"{data.name}.output", "ab")
-        argv = [onggi, "serve", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(data),
-                "--enable-debug-command", "local", *options]
+        files = [file] if file else []
+        argv = [onggi, "serve", *files, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(data),
+                "--enable-debug-command", "local", "--http-port", "0", *options]
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT,
                                         env={**os.environ, **(environment or {})})
         deadline = time.monotonic() + SECONDS_MAX
@@ -134,9 +135,10 @@ class Tools:
             self.failed += 1
             print(f"not ok - {name}: {type(problem).__name__}: {str(problem)[:600]}", flush=True)
 
-    def serve(self, name, *options, environment=None):
-        """A server on the directory of this name, with these variables beside those of the tests."""
-        return Server(self.onggi, self.scratch / name, *options, environment=environment)
+    def serve(self, name, *options, environment=None, file=None):
+        """A server on the directory of this name, with these variables next to those of the tests, and the settings of
+        this file."""
+        return Server(self.onggi, self.scratch / name, *options, environment=environment, file=file)
 
     def run(self, *words, status=0, statuses=(), seconds_max=SECONDS_MAX):
         """What a tool prints; fails unless it ends with the status, or one of several."""

@@ -116,7 +116,7 @@ def saved_by_server(tools, name, kind, version, *options):
 
 
 def not_saved_by_server(tools):
-    """What a version cannot say is named; the file before stays, and the checkpoint counts, so that writes go on."""
+    """What a version cannot say is named; the file before stays, and the checkpoint counts, so that writes work."""
     with tools.serve("unsaved", "--dbfilename", "other.rdb") as server, Client(server.port) as client:
         client.call("SET", "key", "value")
         save_rdb(client)

@@ -52,7 +52,7 @@ def change(client):
         ]
     )
     time.sleep(0.01)
-    # The key is gone by now, and the log says so before it goes on.
+    # The key is gone by now, and the log says so before it continues.
     client.call("APPEND", "gone", "new")
 
 
@@ -103,7 +103,7 @@ def several_files(tools, kind, name, *options):
 
 
 def one_file(tools, name, *options):
-    """A log as Redis before 7.0 has written it: an RDB part or commands, and commands behind."""
+    """A log as Redis before 7.0 has written it: an RDB part or commands, and commands after it."""
     log, file = tools.scratch / f"{name}-log", tools.scratch / f"{name}.aof"
     before = write("redis", log, *options)
     base, = log.glob("*.base.*")
@@ -145,8 +145,8 @@ def cut(tools, kind):
 
 
 def damaged(tools):
-    """A wrong byte is told with its offset; a file of a log that is cut and has others behind it is refused; nothing is
-    written."""
+    """A wrong byte is reported with its offset; a file of a log that is cut and has others after it is refused;
+    nothing is written."""
     log, data = tools.scratch / "damaged-log", tools.scratch / "damaged-log-data"
     shutil.copytree(tools.scratch / "aof-log", log)
     increment, = log.glob("*.incr.aof")
@@ -167,19 +167,22 @@ def damaged(tools):
     assert not data.exists() or not any(data.iterdir())
 
 
-def refused(tools):
-    """Functions cannot be taken: they are named, and left out on request."""
+def functions(tools):
+    """Libraries of functions in the commands of a log are imported."""
     log, data = tools.scratch / "functions-log", tools.scratch / "functions-data"
-    library = "#!lua name=mine\nredis.register_function('f', function() return 1 end)"
     with Peer("redis", options=LOGGED) as server, Client(server.port) as client:
         client.call("SET", "key", "value")
-        client.call("FUNCTION", "LOAD", library)
+        for name in ("mine", "other"):
+            code = f"redis.register_function('{name}', function() return 1 end)"
+            client.call("FUNCTION", "LOAD", f"#!lua name={name}\n{code}")
+        client.call("FUNCTION", "DELETE", "other")
         shutil.copytree(server.directory / "appendonlydir", log)
-    told = tools.run("import", log, "--dir", data, status=1)
-    assert "1 command" in told and "FUNCTION at offset" in told and "--partial" in told, told
-    tools.run("import", log, "--dir", data, "--partial")
+    told = tools.run("import", log, "--dir", data)
+    assert "1 library of functions: mine" in told, told
     with tools.serve(data.name) as server, Client(server.port) as client:
         assert client.call("GET", "key") == "value"
+        assert client.call("FCALL", "mine", "0") == 1
+        assert len(client.call("FUNCTION", "LIST")) == 1
 
 
 def run(tools):
@@ -198,4 +201,4 @@ def run(tools):
             lambda kind=kind: cut(tools, kind),
         )
     tools.check("a damaged log is refused", lambda: damaged(tools))
-    tools.check("what a log has that cannot be taken is named", lambda: refused(tools))
+    tools.check("libraries of functions in a log are imported", lambda: functions(tools))

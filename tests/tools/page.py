@@ -4,9 +4,14 @@ import http.client
 import json
 import re
 import socket
+import subprocess
+import time
 
 from directory import Client, SECONDS_MAX
 from servers import free_port
+
+# Where the page is without a setting.
+PORT = 9121
 
 SAMPLE = re.compile(
     r'^([a-z_][a-z0-9_]*)(\{[a-z_]+="(?:[^"\\\n]|\\.)*"(?:,[a-z_]+="(?:[^"\\\n]|\\.)*")*\})? (-?[0-9.eE+-]+)$'
@@ -46,6 +51,12 @@ def metrics_agree_with_info(tools):
         )
         client.pipeline_of_any([("NOSUCH",), ("GET", "k:1")])
         status, kind, text = get(port, "/metrics")
+        deadline = time.monotonic() + SECONDS_MAX
+        while 'redis_db_keys{db="db3"}' not in text:
+            # A worker counts keys once a second.
+            assert time.monotonic() < deadline, text
+            time.sleep(0.05)
+            status, kind, text = get(port, "/metrics")
         assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8"), (status, kind)
         found = samples(text)
         for name, value in {
@@ -97,7 +108,36 @@ def a_port_in_use_is_named(tools):
         assert f"127.0.0.1:{port} (http-port): Address already in use" in told, told
 
 
+def a_port_that_no_setting_asks_for_is_a_warning(tools):
+    with socket.socket() as taken:
+        try:
+            taken.bind(("127.0.0.1", PORT))
+            taken.listen()
+        except OSError:
+            # Another program has it, which is all that this test needs.
+            pass
+        directory = tools.scratch / "page-default"
+        words = [tools.onggi, "serve", "--port", str(free_port()), "--bind", "127.0.0.1", "--dir", str(directory)]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        try:
+            lines = []
+            for line in process.stdout:
+                lines.append(line)
+                if "page, metrics:" in line:
+                    break
+            told = "".join(lines)
+            assert f"no page and no metrics: another program uses 127.0.0.1:{PORT}" in told, told
+            assert lines[-1].rstrip().endswith("page, metrics:  none"), told
+        finally:
+            process.terminate()
+            process.communicate(timeout=SECONDS_MAX)
+        assert process.returncode == 0, process.returncode
+
+
 def run(tools):
     tools.check("metrics, health and page say what INFO says", lambda: metrics_agree_with_info(tools))
     tools.check("the port of the page is fixed at the start", lambda: the_port_is_fixed(tools))
     tools.check("a port of the page that is in use is named", lambda: a_port_in_use_is_named(tools))
+    tools.check(
+        "the usual port of the page in use is a warning", lambda: a_port_that_no_setting_asks_for_is_a_warning(tools)
+    )

@@ -1,4 +1,4 @@
-"""What a supervisor and an operator are told: the states of a server for systemd, and a port that is in use."""
+"""What a supervisor and an operator see: the states of a server for systemd, and a port that is in use."""
 
 import socket
 

@@ -68,7 +68,7 @@ impl Codecs {
         self.in_background.fetch_add(in_background, Ordering::Relaxed);
     }
 
-    /// Whether what a crash has left is whole, as far as files tell.
+    /// Whether what a crash has left is whole, judged by its files.
     ///
     /// # Errors
     /// What `onggi check` says is damaged.
@@ -119,7 +119,7 @@ fn figure(connection: &mut Connection, field: &str) -> Option<u64> {
     connection.info("compression", field).ok()??.trim().parse().ok()
 }
 
-/// The lines that tell of damage.
+/// The lines that report damage.
 fn lines_of(output: &[u8], errors: &[u8]) -> String {
     let text = format!("{}{}", String::from_utf8_lossy(output), String::from_utf8_lossy(errors));
     let bad: Vec<&str> = text.lines().filter(|line| !line.starts_with("good") && !line.starts_with("note")).collect();

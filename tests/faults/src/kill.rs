@@ -97,7 +97,7 @@ impl Plan {
         codecs.map_or_else(|| plain.clone(), |codecs| codecs.server(plain, rng))
     }
 
-    /// The load until the crash, with all that goes on beside it.
+    /// The load until the crash, with everything that runs at the same time.
     pub fn load(
         &self,
         crowd: &mut Crowd,

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// How many connections write.
 pub const WRITERS: usize = 8;
 
-/// Who else acts during a load.
+/// What else acts during a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Company {
     /// No such thread.
@@ -72,7 +72,7 @@ impl Crowd {
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
-    /// Reads everything back from a server that has started again, and judges it. The next load goes on from there.
+    /// Reads everything back from a server that has started again, and judges it. The next load continues from there.
     ///
     /// # Errors
     /// Every promise that was broken, in words.
@@ -145,7 +145,7 @@ fn look(ground: &Ground, connection: &mut Connection) -> Result<bool, String> {
 type Fields = BTreeMap<String, String>;
 
 fn is_certainly_sync(set: &Fields, in_force: &Fields) -> Result<bool, String> {
-    // Other servers, and a log that is off, tell nothing.
+    // Other servers, and a log that is off, report nothing.
     for (setting, field) in [("appendfsync", "log_mode"), ("log-window", "log_window_ms")] {
         if let (Some(set), Some(found)) = (set.get(setting), in_force.get(field))
             && set != found

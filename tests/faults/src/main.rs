@@ -1,5 +1,5 @@
-//! Faults for a server that promises to keep what it was told: `kill -9`, power cuts, disks that are full, fail or are
-//! slow. Eight writers load it, and know for each key what may be found afterwards.
+//! Faults for a server that promises to keep what it acknowledged: `kill -9`, power cuts, disks that are full, fail or
+//! are slow. Eight writers load it, and know for each key what may be found afterwards.
 //!
 //! ```text
 //! writers --> server --> [ fault ] --> server again --> judge: is it a beginning of what each writer did,
@@ -207,7 +207,7 @@ enum Fault {
     },
 }
 
-/// Faults for a server that keeps what it was told.
+/// Faults for a server that promises to keep what it acknowledged.
 #[derive(Debug, Parser)]
 struct Line {
     #[command(subcommand)]

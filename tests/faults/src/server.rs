@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest start: a server that does not answer by then does not start by itself.
+/// Longest start: a server that does not answer by then does not start at all.
 const START_MAX: Duration = Duration::from_secs(60);
 
 /// Which server.
@@ -54,7 +54,7 @@ impl Server {
         let mut words: Vec<String> = self.wrap.clone();
         words.push(self.program.display().to_string());
         if self.kind == Kind::Onggi {
-            words.push("serve".to_owned());
+            words.extend(["serve", "--http-port", "0"].map(str::to_owned));
         }
         let own = [
             ("port", self.port.to_string()),
@@ -146,7 +146,7 @@ impl Running {
     /// Kills it and waits for its end.
     pub fn kill(&mut self) {
         self.signal(Signal::KILL);
-        // What wraps it ends by itself; without one it is the same process.
+        // What wraps it ends with it; without one it is the same process.
         if self.server.wrap.is_empty() {
             let _ = self.child.kill();
         }

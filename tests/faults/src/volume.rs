@@ -196,7 +196,7 @@ fn unmount(place: &Path) -> Result<(), String> {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    // Better detached than left in the way of the next run.
+    // Detached, so that it does not disturb the next run.
     let _ = run(Command::new("umount").arg("-l").arg(place));
     last
 }

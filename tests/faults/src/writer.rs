@@ -96,7 +96,7 @@ impl Writer {
         Self { id, seen: cells.clone(), cells, operations: Vec::new(), refusal: None, rng, next_number, step }
     }
 
-    /// What was found after a crash is what the writer goes on from.
+    /// What was found after a crash is what the writer continues from.
     pub fn go_on_from(&mut self, found: Vec<Cell>) {
         self.seen.clone_from(&found);
         self.cells = found;

@@ -1,4 +1,4 @@
-"""Bad input: clients that mean harm or do not care, beside one that must not notice; see tests/bad-input/.
+"""Bad input: clients that mean harm or do not care, next to one that must not notice; see tests/bad-input/.
 
 The long form begins with ten thousand seeds of clocks that jump and an hour in a control group, in two pieces, with
 figures for docs/reliability.md; then it repeats each area ten times, each with a seed of its own, and the timed attacks
@@ -16,6 +16,7 @@ import faults
 import need
 from job import ROOT, Job, Skip, Stage
 from servers import Server
+from stages.tls import VARIABLE, serving
 
 HOME = ROOT / "tests" / "bad-input"
 SECONDS_MAX = 600
@@ -149,6 +150,12 @@ def clock(job):
             attack(job, "clock", server, env={"ONGGI_FAKETIME_FILE": str(file)})
 
 
+def tls(job, times=1):
+    """Clients of a TLS port that asks for no certificate."""
+    with serving(("tls-auth-clients", "no"), password=None) as (server, directory):
+        attack(job, "tls", server, times, env={VARIABLE: directory, f"{VARIABLE}_PORT": str(server.tls_port)})
+
+
 def few_descriptors(job):
     """A server that may not open enough descriptors says so and takes fewer clients."""
     need.program("setpriv", "util-linux")
@@ -167,6 +174,7 @@ def run(job: Job, times=1):
     for options in (), LOGGED:
         memory(job, MEMORY_TIMES_IN_TEST, options)
     few_descriptors(job)
+    tls(job, times)
     try:
         clock(job)
     except Skip as reason:

@@ -21,7 +21,7 @@ RUNS_IN_FULL = 3
 
 
 def watch(job, elements, margin, figures=()):
-    """A server of two workers, and all steps with so many elements."""
+    """A server of two workers, and all steps with this many elements."""
     with Server("onggi", options=[("workers", 2)]) as server:
         job.command(
             ["python3", "main.py", "127.0.0.1", server.port, "", server.process.pid, elements, margin, *figures],

@@ -46,32 +46,60 @@ def collections(_job):
 
 
 def go_redis(job):
-    go = need.program("go", "golang-go")
     need.apt("wamerican-huge")
-    program = TOOLS / "clients" / "go-redis"
-    job.build([go, "build", "-mod=readonly", "-o", program, "."], cwd=CLIENTS / "go-redis")
-    return [program]
+    return go_program(job, CLIENTS / "go-redis")
 
 
 def jedis(job):
-    need.program("javac", "openjdk-17-jdk-headless")
-    maven = need.program("mvn", "maven")
-    output = TOOLS / "clients" / "jedis"
-    job.build(
-        [maven, "-q", "-B", "-ntp", "-f", CLIENTS / "jedis" / "pom.xml", f"-Doutput.directory={output}", "compile"]
-    )
-    return ["java", "-cp", f"{output}/classes:{output}/lib/*", "onggi.Main"]
+    return java_program(job, CLIENTS / "jedis")
 
 
 def ioredis(job):
+    return [with_packages(job, CLIENTS / "ioredis"), "main.mjs"]
+
+
+def scripts_node(job):
+    return [with_packages(job, CLIENTS / "scripts-node"), "main.mjs"]
+
+
+def scripts_python(_job):
+    return [need.python_environment() / "python", "main.py"]
+
+
+def scripts_go(job):
+    return go_program(job, CLIENTS / "scripts-go")
+
+
+def scripts_java(job):
+    return java_program(job, CLIENTS / "scripts-java")
+
+
+def go_program(job, home):
+    """Builds the program of Go. Returns the command that runs it."""
+    go = need.program("go", "golang-go")
+    program = TOOLS / "clients" / home.name
+    job.build([go, "build", "-mod=readonly", "-o", program, "."], cwd=home)
+    return [program]
+
+
+def java_program(job, home, name=None):
+    """Builds the program of Java. Returns the command that runs it."""
+    need.program("javac", "openjdk-17-jdk-headless")
+    maven = need.program("mvn", "maven")
+    output = TOOLS / "clients" / (name or home.name)
+    job.build([maven, "-q", "-B", "-ntp", "-f", home / "pom.xml", f"-Doutput.directory={output}", "compile"])
+    return ["java", "-cp", f"{output}/classes:{output}/lib/*", "onggi.Main"]
+
+
+def with_packages(job, home):
+    """Installs what the lock file names, unless it is there. Returns Node's program."""
     node = need.program("node", "nodejs")
     npm = need.program("npm", "npm")
-    home = CLIENTS / "ioredis"
     lock = home / "package-lock.json"
     done = home / "node_modules" / ".package-lock.json"
     if not done.exists() or done.stat().st_mtime < lock.stat().st_mtime:
         job.build([npm, "ci", "--silent", "--no-audit", "--no-fund", "--prefix", home], env=system_certificates())
-    return [node, "main.mjs"]
+    return node
 
 
 def system_certificates():
@@ -96,6 +124,10 @@ ALL = [
     Client("jedis", jedis),
     Client("ioredis", ioredis),
     Client("redis-rs", redis_rs),
+    Client("scripts-node", scripts_node),
+    Client("scripts-python", scripts_python),
+    Client("scripts-go", scripts_go),
+    Client("scripts-java", scripts_java),
 ]
 
 
@@ -113,6 +145,6 @@ def pieces(_job):
 
 
 STAGE = Stage(
-    "clients", "applications on redis-py, Django, go-redis, Jedis, ioredis and redis-rs, with real catalogues", run,
+    "clients", "applications on real client libraries with real catalogues, and libraries that run Lua scripts", run,
     pieces,
 )

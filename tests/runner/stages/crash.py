@@ -1,7 +1,7 @@
 """Crash points: the power is cut at every operation on files, on the simulated disk; the tests of `cmdlog`,
 `checkpoint` and `durability` by that name, and those that switch the log, with more seeds than in the stage `unit`.
 
-A test says how many points it has cut; the stage wants so many of them. What random commands have made, through the
+A test says how many points it has cut; the stage wants a minimum of them. What random commands have made, through the
 whole server, comes back as often. The long form gives figures for docs/reliability.md; it also stops after every byte
 of a checkpoint of a mebibyte, and damages big logs and sets, which the stage `unit` does for smaller ones.
 """
@@ -26,7 +26,7 @@ SAID = re.compile(r"(?:crash points|damages|stops): (\d+)")
 
 
 def crash(job, rounds, points):
-    """So many times as many seeds as usual, which give at least so many points; the figures."""
+    """A multiple of the usual seeds, which give at least this many points; the figures."""
     before, failed = len(job.lines()), job.tally.failed
     seeds = {
         "ONGGI_CRASH_ROUNDS": str(rounds),

@@ -3,24 +3,41 @@
 import need
 from job import ROOT, Job, Stage
 
-IN_TEST = 500_000
+IN_TEST = 300_000
 IN_A_PIECE = 1_000_000
 PIECES = 100
 SECONDS_MAX = 1200
 # As many again with strings that are compressed on write, most of them with a dictionary, short ones too. Collections
 # are compressed every second.
-COMPRESSED = 100_000
+COMPRESSED = 60_000
 COMPRESSED_BY = ("compression=zstd compression-when=write compression-min-bytes=6 compression-idle-time=0 "
                  "compression-cpu-percent=100")
 # And as many again over collections so large that their leaves are compressed, in every round. Idle time is 0, so
 # leaves that a command has thawed or stored uncompressed are compressed again soon.
-BIG = 50_000
+BIG = 30_000
 BIG_BY = "compression=lz4 compression-when=idle compression-idle-time=0 compression-cpu-percent=100"
 
 
+# Histories of users: rules, logins, and commands as those users. Redis 7.0 lists users in other words.
+USERS = 20_000
+USERS_IN_A_PIECE = 1_000_000
+FAMILIES_OF_USERS = "acl,string,generic"
+
+
+def compare_users(job, commands):
+    """So many random commands about users and as users, against Valkey alone."""
+    job.command(
+        ["cargo", "test", "--locked", "-p", "onggi-differential", "--test", "differential"],
+        name="differential, users", timeout=SECONDS_MAX, counts=True,
+        env={"VALKEY_SERVER": str(need.valkey()), "ONGGI_SERVER": str(need.onggi()),
+             "ONGGI_DIFF_TARGETS": "valkey,onggi", "ONGGI_DIFF_FAMILIES": FAMILIES_OF_USERS,
+             "ONGGI_DIFF_COMMANDS": str(commands), "ONGGI_DIFF_SCRIPTS": "none"},
+    )
+
+
 def compare(job, commands, options="", big=False):
-    """The scripts, and so many random commands from the job's seed, with options for this server; over big collections,
-    without the scripts."""
+    """The scripts, and this many random commands from the job's seed, with options for this server; over big
+    collections, without the scripts."""
     need.apt("redis-server")
     environment = {"VALKEY_SERVER": str(need.valkey()), "REDIS_SERVER": need.program("redis-server", "redis-server"),
                    "ONGGI_SERVER": str(need.onggi()), "ONGGI_DIFF_COMMANDS": str(commands),
@@ -39,10 +56,12 @@ def run(job: Job):
     compare(job, IN_TEST)
     compare(job, COMPRESSED, COMPRESSED_BY)
     compare(job, BIG, BIG_BY, big=True)
+    compare_users(job, USERS)
 
 
 def pieces(_job):
-    return [(f"million {piece}", lambda job: compare(job, IN_A_PIECE)) for piece in range(1, PIECES + 1)]
+    data = [(f"million {piece}", lambda job: compare(job, IN_A_PIECE)) for piece in range(1, PIECES + 1)]
+    return [*data, ("users", lambda job: compare_users(job, USERS_IN_A_PIECE))]
 
 
 STAGE = Stage("differential", "replies compared with Valkey 9.1 and Redis 7.0", run, pieces)

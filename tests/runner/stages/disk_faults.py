@@ -26,13 +26,13 @@ def sync_error(job, numbers):
 
 
 def slow(job, mode, seconds):
-    """A megabyte a second, for so many seconds."""
+    """A megabyte a second, for this many seconds."""
     faults.can_mount()
     return faults.run(job, "slow-disk", "--seconds", seconds, mode=mode)
 
 
 def frozen(job, mode, seconds):
-    """Nothing at all, for so many seconds."""
+    """Nothing at all, for this many seconds."""
     faults.can_mount()
     need.program("fsfreeze", "util-linux")
     return faults.run(job, "frozen-disk", "--seconds", seconds, mode=mode)

@@ -9,7 +9,7 @@ from job import ROOT, Job, Stage
 def run(job: Job):
     need.cargo_component("rustfmt", "fmt")
     job.command(["cargo", "fmt", "--all", "--check"], name="cargo fmt --check")
-    for manifest in ("fuzz/Cargo.toml", "tests/clients/redis-rs/Cargo.toml"):
+    for manifest in ("fuzz/Cargo.toml", "bench/papers/Cargo.toml", "tests/clients/redis-rs/Cargo.toml"):
         if (ROOT / manifest).exists():
             job.command(
                 ["cargo", "fmt", "--manifest-path", ROOT / manifest, "--check"], name=f"cargo fmt of {manifest}"

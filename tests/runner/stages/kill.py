@@ -10,7 +10,7 @@ COMPRESSED = {"sync": (15, 1000, 100, 2), "async": (15, 1500, 100, 2), "modes": 
 
 
 def kill(job, mode, cycles, load_ms, is_compressed):
-    """So many kills in a mode; the figures."""
+    """This many kills in a mode; the figures."""
     return faults.run(job, "kill", "--cycles", cycles, "--load-ms", load_ms, mode=mode, is_compressed=is_compressed)
 
 

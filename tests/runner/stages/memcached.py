@@ -1,14 +1,17 @@
-"""The memcached port beside Debian's memcached, and under real clients; see tests/memcached/."""
+"""The memcached port compared with Debian's memcached, and under real clients; see tests/memcached/."""
 
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from contextlib import ExitStack
+from pathlib import Path
 
 import need
-from job import ROOT, TOOLS, Failed, Job, Skip, Stage
+from job import ROOT, Failed, Job, Skip, Stage
 from servers import Server, free_port
-from stages.clients import system_certificates
+from stages.clients import go_program, java_program, with_packages
 
 HOME = ROOT / "tests" / "memcached"
 PASSWORD = "correct-horse"
@@ -17,12 +20,16 @@ LONG_REQUESTS = 1_000_000
 
 
 class Memcached:
-    """Debian's memcached on a free port."""
+    """Debian's memcached on a free port, with these options besides."""
+
+    def __init__(self, *options):
+        self.options = options
 
     def __enter__(self):
         program = need.program("memcached", "memcached")
         self.port = free_port()
-        self.process = subprocess.Popen([program, "-u", "root", "-l", "127.0.0.1", "-p", str(self.port), "-U", "0"])
+        place = ["-u", "root", "-l", "127.0.0.1", "-p", str(self.port), "-U", "0"]
+        self.process = subprocess.Popen([program, *place, *self.options])
         wait_for(self.port)
         return self
 
@@ -44,7 +51,7 @@ def wait_for(port):
 
 def onggi(**more):
     """A server with a memcached port, which it remembers."""
-    port = free_port()
+    port = more.pop("memcached_port", None) or free_port()
     server = Server("onggi", options=[("memcached-port", port), *more.pop("options", [])], **more)
     server.memcached_port = port
     return server
@@ -90,35 +97,66 @@ def hostile(job):
         )
 
 
+def cluster(job):
+    """Two nodes that ARCUS' client finds by ZooKeeper."""
+    sys.path.insert(0, str(HOME))
+    import cluster as area
+    try:
+        need.apt("zookeeper")
+        java, option, path, _ = arcus(job)
+        # The client brings ZooKeeper 3.4, which resolves no address under Java 17. Debian's takes its place.
+        command = [java, option, f"{area.ZOOKEEPER}:{path}", "onggi.Clustered"]
+    except Skip as reason:
+        job.skip_check("cluster", str(reason))
+        return
+    nodes = ExitStack()
+
+    def start(port, zookeeper, failstop):
+        options = [("arcus-zookeeper", zookeeper), ("arcus-zookeeper-timeout", area.SESSION_SECONDS),
+                   ("arcus-zkfailstop", failstop)]
+        return nodes.enter_context(onggi(options=options, memcached_port=port))
+
+    start.port = free_port
+    with tempfile.TemporaryDirectory(prefix="onggi-zookeeper-") as directory:
+        directory = Path(directory)
+        zookeeper = area.ZooKeeper(java, directory, free_port())
+        client = area.Client([*command, zookeeper.address, area.SERVICE], directory)
+        try:
+            area.run(zookeeper, client, start, lambda name, holds: job.check(name, None if holds else "it did not"))
+        finally:
+            nodes.close()
+            client.process.kill()
+            client.process.wait()
+            zookeeper.stop()
+
+
 def pymemcache(_job):
     return [need.python_environment() / "python", HOME / "main.py"]
 
 
 def gomemcache(job):
-    go = need.program("go", "golang-go")
-    program = TOOLS / "clients" / "gomemcache"
-    job.build([go, "build", "-mod=readonly", "-o", program, "."], cwd=HOME / "gomemcache")
-    return [program]
+    return go_program(job, HOME / "gomemcache")
 
 
 def npm_memcached(job):
-    node, npm = need.program("node", "nodejs"), need.program("npm", "npm")
     home = HOME / "npm-memcached"
-    if not (home / "node_modules" / ".package-lock.json").exists():
-        job.build([npm, "ci", "--silent", "--no-audit", "--no-fund", "--prefix", home], env=system_certificates())
-    return [node, home / "main.mjs"]
+    return [with_packages(job, home), home / "main.mjs"]
 
 
 def java(job):
-    need.program("javac", "openjdk-17-jdk-headless")
-    maven = need.program("mvn", "maven")
-    output = TOOLS / "clients" / "memcached"
-    job.build([maven, "-q", "-B", "-ntp", "-f", HOME / "java" / "pom.xml", f"-Doutput.directory={output}", "compile"])
-    return ["java", "-cp", f"{output}/classes:{output}/lib/*", "onggi.Main"]
+    return java_program(job, HOME / "java", "memcached")
+
+
+def arcus(job):
+    return java_program(job, HOME / "arcus")
+
+
+# Clients of memcached itself, which must pass on it as well.
+PLAIN = (pymemcache, gomemcache, npm_memcached, java)
 
 
 def clients(job):
-    for prepare in (pymemcache, gomemcache, npm_memcached, java):
+    for prepare in (*PLAIN, arcus):
         try:
             command = prepare(job)
         except Skip as reason:
@@ -128,16 +166,29 @@ def clients(job):
             job.command([*command, server.memcached_port], name=prepare.__name__, counts=True, timeout=120)
 
 
+def clients_on_memcached(job):
+    for prepare in PLAIN:
+        command = prepare(job)
+        # Its longest item includes the header; ours does not.
+        with Memcached("-I", "2m") as memcached:
+            job.command([*command, memcached.port], name=f"{prepare.__name__} on memcached", counts=True, timeout=120)
+
+
 def run(job: Job):
     compare(job, job.seed, REQUESTS)
     kill(job)
     login(job)
     hostile(job)
     clients(job)
+    cluster(job)
 
 
 def pieces(job):
-    return [("memcached", run), ("a million requests", lambda job: compare(job, job.seed, LONG_REQUESTS))]
+    return [
+        ("memcached", run),
+        ("a million requests", lambda job: compare(job, job.seed, LONG_REQUESTS)),
+        ("clients on memcached", clients_on_memcached),
+    ]
 
 
 STAGE = Stage(

@@ -13,7 +13,7 @@ FORMATS = ("ext4", "xfs")
 
 
 def cut(job, mode, file_system, cuts, load_ms, is_compressed):
-    """So many cuts in a mode on a file system; the figures."""
+    """This many cuts in a mode on a file system; the figures."""
     faults.can_mount(file_system)
     return faults.run(job, "power-cut", "--format", file_system, "--cycles", cuts, "--load-ms", load_ms, mode=mode,
                       is_compressed=is_compressed)

@@ -14,7 +14,7 @@ SECONDS_MAX = 1800
 
 
 def shuttle(job, package, arguments, schedules):
-    """The crate's tests under so many schedules."""
+    """The crate's tests under this many schedules."""
     job.command(
         ["cargo", "test", "--locked", "-p", package, *arguments],
         name=package, timeout=SECONDS_MAX, counts=True,

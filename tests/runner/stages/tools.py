@@ -6,6 +6,9 @@ from job import ROOT, Job, Stage
 
 HOME = ROOT / "tests" / "tools"
 SECONDS_MAX = 900
+# Of the long form, in which a replica is disturbed.
+CUTS = 100
+KILLS = 20
 
 
 def run(job: Job):
@@ -13,6 +16,15 @@ def run(job: Job):
                 counts=True, env={"PYTHONPATH": str(ROOT / "tests" / "runner")})
 
 
+def pieces(_job):
+    def cuts(job):
+        job.command(["python3", "main.py", need.onggi(), "cuts", CUTS, KILLS], name="cuts and kills", cwd=HOME,
+                    timeout=SECONDS_MAX, counts=True, env={"PYTHONPATH": str(ROOT / "tests" / "runner")})
+
+    return [(f"{CUTS} cuts, {KILLS} kills of each side", cuts)]
+
+
 STAGE = Stage(
-    "tools", "onggi backup, check, inspect, restore, repair, import and export on the files of real servers", run
+    "tools", "onggi backup, check, inspect, restore, repair, import and export on the files of real servers", run,
+    pieces,
 )

@@ -4,16 +4,21 @@ use crate::metadata::{self, Member};
 use crate::tree;
 use std::fs;
 
-/// The layer of every crate, by directory under `crates/`. A new crate gets its line here before anything uses it.
-const LAYERS: [(&str, u8); 38] = [
+/// The floors, from the ground up: the folders of `crates/`. A crate uses crates of its own floor and of those below.
+const FLOORS: [&str; 6] = ["ground", "keyspace", "storage", "commands", "server", "tools"];
+
+/// The layer of every crate, by its directory on its floor. A new crate gets its line here before anything uses it.
+const LAYERS: [(&str, u8); 41] = [
     ("base", 0),
     ("calendar", 1),
     ("vfs", 1),
     ("proto", 1),
     // The program's allocator; names nothing of ours.
     ("heap", 1),
-    // Shows what a server says of itself; names nothing of ours.
-    ("web", 1),
+    // Certificates and suites; names nothing of ours.
+    ("tls", 1),
+    // Sessions with ZooKeeper; names nothing of ours.
+    ("zookeeper", 1),
     ("value", 1),
     // Its dictionaries are files.
     ("codec", 2),
@@ -21,8 +26,11 @@ const LAYERS: [(&str, u8); 38] = [
     ("plex", 2),
     ("push", 2),
     ("config", 2),
+    // Shows what a server says of itself; reads replies.
+    ("web", 2),
     ("engine-mem", 3),
-    ("engine-tier", 3),
+    // Values that memory has no room for; the memory engine knows only the trait.
+    ("tier", 3),
     // The rows of backed keyspaces over `plex`; above no engine, since the memory engine knows only the trait.
     ("disk", 3),
     ("cmdlog", 3),
@@ -35,6 +43,8 @@ const LAYERS: [(&str, u8); 38] = [
     // Runs the rows of the command table.
     ("script", 7),
     ("replication", 7),
+    // A node of an ARCUS cluster; runs no command.
+    ("arcus", 7),
     ("cluster", 8),
     ("admin", 8),
     // Its statistics come from `admin`.
@@ -74,11 +84,37 @@ const NO_SOCKETS: [&str; 4] = ["mio", "tokio", "socket2", "polling"];
 const SOCKETLESS: [&str; 6] = ["proto", "types", "engine", "engine-mem", "store", "value"];
 
 /// Crates in which every line is safe code.
-const FORBID_UNSAFE: [&str; 9] =
-    ["proto", "types", "rdb", "command", "replication", "cluster", "admin", "memcached", "config"];
+const FORBID_UNSAFE: [&str; 12] = [
+    "proto",
+    "types",
+    "rdb",
+    "command",
+    "replication",
+    "cluster",
+    "admin",
+    "memcached",
+    "config",
+    "tls",
+    "zookeeper",
+    "arcus",
+];
 
+/// The place of a crate's floor among all; `None` of a crate of tests.
+fn floor(directory: &str) -> Option<usize> {
+    let (floor, _) = directory.strip_prefix("crates/")?.split_once('/')?;
+    FLOORS.iter().position(|name| *name == floor)
+}
+
+/// The name of a crate's directory on its floor; the whole path of a crate of tests.
 fn short_name(directory: &str) -> &str {
-    directory.strip_prefix("crates/").unwrap_or(directory)
+    directory.strip_prefix("crates/").and_then(|rest| rest.split_once('/')).map_or(directory, |(_, name)| name)
+}
+
+/// The directories of crates of these names, those that there are.
+fn directories(names: &[&str]) -> Vec<String> {
+    let members = metadata::members();
+    let of_these = members.into_iter().filter(|member| names.contains(&short_name(&member.directory)));
+    of_these.map(|member| member.directory).collect()
 }
 
 fn layer(directory: &str) -> Option<u8> {
@@ -104,6 +140,30 @@ fn every_crate_has_a_layer() {
         .map(|m| format!("{} has no layer: give it a line in LAYERS and in ARCHITECTURE.md", m.directory))
         .collect();
     tree::none(&missing);
+}
+
+#[test]
+fn every_crate_stands_on_a_floor() {
+    let members = metadata::members();
+    let missing: Vec<String> = members
+        .iter()
+        .filter(|m| m.directory.starts_with("crates/") && floor(&m.directory).is_none())
+        .map(|m| format!("{} is on no floor: {}", m.directory, FLOORS.join(", ")))
+        .collect();
+    tree::none(&missing);
+}
+
+#[test]
+fn no_floor_uses_one_above() {
+    let members = metadata::members();
+    let mut wrong = Vec::new();
+    for (user, used) in edges(&members) {
+        let (Some(from), Some(to)) = (floor(&user.directory), floor(&used.directory)) else { continue };
+        if to > from {
+            wrong.push(format!("{} uses {}, on a floor above it", user.directory, used.directory));
+        }
+    }
+    tree::none(&wrong);
 }
 
 #[test]
@@ -142,7 +202,8 @@ fn forbidden_edges_are_absent() {
 
 #[test]
 fn socketless_layers_do_not_name_the_network() {
-    let prefixes = SOCKETLESS.map(|name| format!("crates/{name}/src/"));
+    let prefixes: Vec<String> = directories(&SOCKETLESS).iter().map(|crate_| format!("{crate_}/src/")).collect();
+    assert_eq!(prefixes.len(), SOCKETLESS.len());
     let mut wrong = Vec::new();
     for file in tree::text_files().iter().filter(|f| prefixes.iter().any(|p| f.path.starts_with(p))) {
         for (number, line) in file.lines().filter(|(_, line)| {
@@ -157,8 +218,8 @@ fn socketless_layers_do_not_name_the_network() {
 #[test]
 fn safe_layers_forbid_unsafe_code() {
     let mut wrong = Vec::new();
-    for name in FORBID_UNSAFE {
-        let path = format!("crates/{name}/src/lib.rs");
+    for directory in directories(&FORBID_UNSAFE) {
+        let path = format!("{directory}/src/lib.rs");
         if let Ok(text) = fs::read_to_string(tree::root().join(&path))
             && !text.contains("#![forbid(unsafe_code)]")
         {
@@ -172,7 +233,7 @@ fn safe_layers_forbid_unsafe_code() {
 fn dependencies_inside_the_workspace_are_found() {
     // Guards the tests above: were no edges found, they could not fail.
     let members = metadata::members();
-    let found =
-        edges(&members).iter().any(|(user, used)| user.directory == "crates/keyspace/engine" && used.directory == "crates/ground/base");
+    let is = |member: &Member, name: &str| short_name(&member.directory) == name;
+    let found = edges(&members).iter().any(|(user, used)| is(user, "engine") && is(used, "base"));
     assert!(found, "the edge engine -> base was not seen");
 }

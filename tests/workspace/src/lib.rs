@@ -8,6 +8,7 @@
 //!                               +--> tidy           no leftover markers, disabled code, machine paths, giant files
 //!                               +--> prose          comments and pages in plain words, lines that fit a screen
 //!                               +--> field          each fault found in the field names a test that exists
+//!                               +--> newcomer       three questions are answered in few files
 //!                               +--> links          links and `docs/` paths lead somewhere
 //! ```
 
@@ -19,6 +20,7 @@ mod field;
 mod graph;
 mod links;
 mod metadata;
+mod newcomer;
 mod prose;
 mod reachable;
 mod tidy;

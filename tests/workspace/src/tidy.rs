@@ -61,6 +61,15 @@ fn no_leftover_markers() {
     tree::none(&found);
 }
 
+/// A module with parts is `name.rs` next to `name/`, so that a list of open files shows names. What tests of one crate
+/// share may be `tests/name/mod.rs`: cargo takes `tests/name.rs` for a test.
+#[test]
+fn modules_are_called_by_their_names() {
+    let files = tree::text_files();
+    let paths = files.iter().map(|file| &file.path);
+    tree::none(&paths.filter(|path| path.contains("/src/") && path.ends_with("/mod.rs")).cloned().collect::<Vec<_>>());
+}
+
 #[test]
 fn no_disabled_code() {
     let found = offences(&written(), |file, line| {
@@ -102,6 +111,30 @@ fn no_test_is_switched_off_without_a_reason() {
     let bare = ["#[igno", "re]"].concat();
     let found = offences(&written(), |_, line| line.trim().starts_with(&bare).then_some("ignored without a reason"));
     tree::none(&found);
+}
+
+/// Error words that replies begin with.
+const ERROR_WORDS: &[&str] =
+    &["ERR", "MISCONF", "OOM", "LOADING", "WRONGTYPE", "NOPERM", "NOAUTH", "READONLY", "BUSY", "MASTERDOWN", "DENIED"];
+
+/// Whether a string of program text begins with an error word.
+fn begins_reply(line: &str) -> bool {
+    ERROR_WORDS.iter().any(|word| ["", "-"].iter().any(|sign| line.contains(&format!("\"{sign}{word} "))))
+}
+
+/// Storage and workers return typed errors; `command::error` and the families have the words.
+#[test]
+fn error_words_stand_in_the_commands_alone() {
+    let floors = ["crates/keyspace/", "crates/storage/", "crates/server/"];
+    let is_below = |path: &str| floors.iter().any(|floor| path.starts_with(floor));
+    let is_test = |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs") || path.contains("/examples/");
+    let mut below: Vec<_> = written().into_iter().filter(|f| is_below(&f.path) && !is_test(&f.path)).collect();
+    for file in &mut below {
+        let end = file.text.find("#[cfg(test)]").unwrap_or(file.text.len());
+        file.text.truncate(end);
+    }
+    assert!(below.len() > 100, "the floors have moved");
+    tree::none(&offences(&below, |_, line| begins_reply(line).then_some("an error word outside of the commands")));
 }
 
 #[test]
@@ -151,4 +184,5 @@ fn the_detectors_detect() {
     for prose in ["The reply is sent;", "a `b` (c)", "if it fails, the log stops", "for each shard:", "x = y; z"] {
         assert!(!is_disabled_code(prose), "{prose}");
     }
+    assert!(begins_reply("let a = \"ERR no\";") && begins_reply("b\"-OOM no\"") && !begins_reply("// ERR no"));
 }

@@ -2,7 +2,7 @@
 
 use crate::{metadata, tree};
 
-/// The list: one `PATH COUNT` a line, and behind it `by MODULE` when that module's tests run the code, or `foreign`
+/// The list: one `PATH COUNT` a line, followed by `by MODULE` when that module's tests run the code, or `foreign`
 /// when it calls into C, which Miri cannot follow. The count is of `unsafe` blocks, functions, traits, implementations,
 /// attributes and extern blocks. It may not grow unnoticed: a change of it is a change of this file, with the reason in
 /// its commit.

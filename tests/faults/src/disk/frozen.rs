@@ -1,5 +1,5 @@
-//! A disk that takes nothing for a while, and then goes on: reads are answered, replies that promise something wait,
-//! and nothing that was promised is lost.
+//! A disk that takes nothing for a while, and then works again: reads are answered, replies that promise something
+//! wait, and nothing that was promised is lost.
 
 use crate::judge::Promise;
 use crate::load::{Company, Crowd};
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 /// A read is not held up by the disk. Far above what it takes on a loaded machine.
 const READ_MAX: Duration = Duration::from_secs(5);
-/// Longest time until a reply that waited for the disk comes, when that goes on.
+/// Longest time until a reply that waited for the disk comes, once the disk works again.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long the load runs before the disk stops, and after it goes on.
+/// How long the load runs before the disk stops, and after it works again.
 const AROUND: Duration = Duration::from_millis(500);
 
 /// Loads the server, stalls its disk for `seconds`, releases it, then cuts the power.

@@ -1,5 +1,5 @@
-//! A disk that is full: writes are refused in clear words, reads and deletions go on, a checkpoint fails and harms
-//! nothing, and when there is space again writes go on, without a restart. A server that is started on such a disk does
+//! A disk that is full: writes are refused in clear words, reads and deletions work, a checkpoint fails and harms
+//! nothing, and when there is space again writes work, without a restart. A server that is started on such a disk does
 //! the same.
 
 use crate::operation::{Cell, read_value, value};
@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 const HELD: Duration = Duration::from_secs(1);
 /// In sync mode every reply is held; this many are enough.
 const HELD_MAX: usize = 4;
-/// Longest time until a full disk shows, and until writes go on when there is space.
+/// Longest time until a full disk shows, and until writes work when there is space.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes that others keep from the disk, for as long as it is to be full. More than can be acknowledged in async mode
 /// before the log finds that it is: on a busy machine the thread that writes is late by a tenth of a second and more,
-/// and writes do not go on before all of that is in the log.
+/// and writes do not work before all of that is in the log.
 const BALLAST: usize = 32 << 20;
 /// Values that are read while the disk is full, and how many of these reads may be held back.
 const READS: usize = 100;
@@ -90,7 +90,7 @@ impl Filler {
             match connection.call(&["GET", key]) {
                 Ok(Reply::Bulk(bytes)) => check(key, bytes.as_deref(), *number)?,
                 Ok(_) => return Err(format!("GET {key} is refused while the disk is full")),
-                // What is in doubt is held back with the keys beside it, one in some thousand.
+                // What is in doubt is held back with its neighbour keys, one in some thousand.
                 Err(error) if is_timeout(&error) && !held.is_empty() && waiting < READS_HELD_MAX => {
                     waiting += 1;
                     held.push(std::mem::replace(&mut connection, Connection::open(server.port, HELD).map_err(lost)?));

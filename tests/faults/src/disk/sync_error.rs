@@ -147,8 +147,8 @@ fn never_again(trace: &Path) -> Result<usize, String> {
 ///
 /// Such a disk also lies. When memory takes a part of a write, the loop device of Linux reports all of it as done, and
 /// the sync as good; only the next fails. So what was answered just before may be gone, and no server can know. What
-/// must hold: the server goes on, refuses writes and reads; afterwards what is found is a beginning, or the start is
-/// refused with the file's name.
+/// must hold: the server keeps running, refuses writes and reads; afterwards what is found is a beginning, or the start
+/// is refused with the file's name.
 pub fn real(server: &Server, memory: &Memory, volume: &Volume, seed: u64, report: &mut Report) {
     match failing(server, memory, volume, seed) {
         Ok(text) => report.pass(&format!("a disk whose storage is full ({text})")),

@@ -1,0 +1,160 @@
+//! Commands of ARCUS that walk over a database in steps: they answer at the end of the walk, and change what they say.
+
+use crate::harness::{SHARDS, TestServer, memory};
+use memcached::{NotAdded, Purpose, Sweep, Sweeps};
+use std::sync::Arc;
+
+struct Walker {
+    server: TestServer,
+    client: usize,
+}
+
+impl Walker {
+    fn new() -> Self {
+        let mut server = TestServer::with_shards(memory, SHARDS);
+        let client = server.connect_memcached();
+        Self { server, client }
+    }
+
+    /// The reply to a request, after all walks that are due.
+    fn say(&mut self, request: &str) -> String {
+        let early = self.server.send(self.client, request.as_bytes());
+        let late = self.walk();
+        String::from_utf8_lossy(&[early, late].concat()).into_owned()
+    }
+
+    fn walk(&mut self) -> Vec<u8> {
+        let sweeps = self.server.shared.host.part::<Arc<Sweeps>>().clone();
+        self.server.executor.begin_turn();
+        while self.server.executor.sweep(&sweeps) {}
+        self.server.executor.begin_turn();
+        self.server.executor.end_blocks();
+        self.server.replies(self.client)
+    }
+
+    fn fill(&mut self) {
+        for number in 0..3000 {
+            let prefix = ["a:", "b:", "a:b:", ":", ""][number % 5];
+            let request = format!("set {prefix}{number} 0 0 1\r\nx\r\n");
+            assert_eq!(self.server.send(self.client, request.as_bytes()), b"STORED\r\n");
+        }
+    }
+
+    fn keys(&mut self) -> usize {
+        let reply = self.server.send(self.client, b"stats\r\n");
+        let reply = String::from_utf8_lossy(&reply).into_owned();
+        let count = reply.lines().find_map(|line| line.strip_prefix("STAT curr_items "));
+        count.and_then(|count| count.trim().parse().ok()).expect("curr_items is a number")
+    }
+}
+
+/// The first colon that is not the first byte ends the prefix.
+#[test]
+fn a_prefix_is_flushed() {
+    let mut walker = Walker::new();
+    walker.fill();
+    assert_eq!(walker.say("flush_prefix a\r\n"), "OK\r\n");
+    assert_eq!(walker.keys(), 1800);
+    assert_eq!(walker.say("flush_prefix a\r\n"), "NOT_FOUND\r\n");
+    assert_eq!(walker.say("set a:1 0 0 1\r\nx\r\nflush_prefix a noreply\r\nget a:1\r\n"), "STORED\r\nEND\r\n");
+    assert_eq!(walker.say("flush_prefix <null>\r\n"), "OK\r\n");
+    assert_eq!(walker.keys(), 600);
+    assert_eq!(walker.say("get b:1\r\n"), "VALUE b:1 0 1\r\nx\r\nEND\r\n");
+    walker.server.assert_replica_agrees();
+    for request in ["flush_prefix\r\n", "flush_prefix a b\r\n", "flush_prefix a -1\r\n", "flush_prefix a 1 2\r\n"] {
+        assert!(walker.say(request).contains("ERROR"), "{request}");
+    }
+    let long = format!("flush_prefix {}\r\n", "p".repeat(251));
+    assert_eq!(walker.say(&long), "CLIENT_ERROR too long prefix name\r\n");
+}
+
+#[test]
+fn flushes_wait_for_their_time() {
+    let mut walker = Walker::new();
+    walker.fill();
+    assert_eq!(walker.say("flush_prefix b 10\r\nflush_all 20\r\n"), "OK\r\nOK\r\n");
+    assert_eq!(walker.keys(), 3000);
+    walker.server.pass_ms(9_999);
+    walker.walk();
+    assert_eq!(walker.keys(), 3000);
+    walker.server.pass_ms(1);
+    walker.walk();
+    assert_eq!(walker.keys(), 2400);
+    walker.server.pass_ms(10_000);
+    walker.walk();
+    assert_eq!(walker.keys(), 0);
+    walker.server.assert_replica_agrees();
+}
+
+#[test]
+fn prefixes_are_counted() {
+    let mut walker = Walker::new();
+    assert_eq!(walker.say("stats prefixes\r\n"), "END\r\n");
+    walker.say("set a:1 0 0 1\r\nx\r\nlop insert a:2 0 1 create 0 0 0\r\nx\r\nset n 0 0 1\r\nx\r\n");
+    let reply = walker.say("stats prefixes\r\n");
+    let lines: Vec<&str> = reply.lines().collect();
+    assert_eq!(lines.len(), 3, "{reply}");
+    assert!(lines[0].starts_with("PREFIX <null> itm 1 kitm 1 litm 0 sitm 0 mitm 0 bitm 0 tsz "), "{reply}");
+    assert!(lines[1].starts_with("PREFIX a itm 2 kitm 1 litm 1 sitm 0 mitm 0 bitm 0 tsz "), "{reply}");
+    assert_eq!(lines[2], "END");
+}
+
+/// A client that asks for ever more walks is refused. Those that wait are made.
+#[test]
+fn the_queue_is_bounded() {
+    let mut walker = Walker::new();
+    let replies = walker.server.send(walker.client, "flush_all 5\r\n".repeat(65).as_bytes());
+    let replies = String::from_utf8_lossy(&replies).into_owned();
+    assert_eq!(replies.matches("OK").count(), 64);
+    assert!(
+        replies.ends_with("SERVER_ERROR too many walks over the database wait: send it again later\r\n"),
+        "{replies}"
+    );
+    walker.server.pass_ms(5_000);
+    walker.walk();
+    assert_eq!(walker.say("flush_all 5\r\n"), "OK\r\n");
+}
+
+/// The client of these tests is on another host, and there is no password.
+#[test]
+fn a_scrub_is_for_administrators_and_looks_at_all_entries() {
+    let mut walker = Walker::new();
+    walker.fill();
+    assert_eq!(walker.say("scrub\r\n"), "CLIENT_ERROR unauthorized\r\n");
+    let (store, sweeps) = (walker.server.store.clone(), walker.server.shared.host.part::<Arc<Sweeps>>().clone());
+    assert_eq!(sweeps.scrub(&store, base::DbIndex(0), Purpose::Expired), Ok(()));
+    assert_eq!(sweeps.scrub(&store, base::DbIndex(0), Purpose::Expired), Err(NotAdded::Busy), "one at a time");
+    assert_eq!(walker.say("stats scrub\r\n"), "STAT scrubber:status running\r\nEND\r\n");
+    let reply = walker.say("stats scrub\r\n");
+    assert!(reply.contains("STAT scrubber:visited 3000\r\nSTAT scrubber:cleaned 0\r\n"), "{reply}");
+}
+
+/// Keys of other nodes go, and no others.
+#[test]
+fn stale_keys_are_removed() {
+    let mut walker = Walker::new();
+    walker.fill();
+    let ring = Arc::new(arcus::Ring::new(["a:1".to_owned(), "b:1".to_owned()], "a:1"));
+    let (store, sweeps) = (walker.server.store.clone(), walker.server.shared.host.part::<Arc<Sweeps>>().clone());
+    let purpose = Purpose::Stale(ring.clone());
+    assert_eq!(sweeps.add(Sweep::new(&store, base::DbIndex(0), purpose, 0, memcached::silence)), Ok(()));
+    walker.walk();
+    let own = |number: usize| {
+        let prefix = ["a:", "b:", "a:b:", ":", ""][number % 5];
+        ring.is_own(format!("{prefix}{number}").as_bytes())
+    };
+    assert_eq!(walker.keys(), (0..3000).filter(|number| own(*number)).count());
+    walker.server.assert_replica_agrees();
+}
+
+/// A walk visits entries in memory alone, so it would answer OK for keys that stay.
+#[test]
+fn walks_over_a_database_on_disk_are_refused() {
+    let mut walker = Walker::new();
+    let _rows = walker.server.back();
+    let refused = "SERVER_ERROR not available for a database on disk yet: delete the keys one by one\r\n";
+    for request in ["flush_prefix a\r\n", "flush_prefix a 5\r\n", "stats prefixes\r\n"] {
+        assert_eq!(walker.say(request), refused, "{request}");
+    }
+    assert_eq!(walker.say("flush_all 0\r\n"), "OK\r\n");
+}
