@@ -3,11 +3,11 @@
 
     python3 bench/documents.py --onggi target/release/onggi --valkey /path/to/valkey-server [--kind json] DIR...
 
-The documents come from the files below the directories, as in crates/keyspace/codec/examples/measure: small JSON files and the
-members of large ones, short texts and the sections of long ones, each only once. Every server gets all of them; a key
-names the kind of file that its document comes from. Memory is the process' memory (resident, private and shared) less
-that of the empty process. Onggi is measured when its background pass is idle. Every document is read back and compared
-twice; the report gives the server's CPU time per document, in microseconds.
+The documents come from the files below the directories, as in crates/keyspace/codec/examples/measure: small JSON files
+and the members of large ones, short texts and the sections of long ones, each only once. Every server gets all of them;
+a key names the kind of file that its document comes from. Memory is the process' memory (resident, private and shared)
+less that of the empty process. Onggi is measured when its background pass is idle. Every document is read back and
+compared twice; the report gives the server's CPU time per document, in microseconds.
 
 With --unseen the growth is that of a random half of the documents, which are loaded after the others were compressed.
 No dictionary was trained on them, unless INFO counts more dictionaries after the load than before.
@@ -299,8 +299,8 @@ def main():
     # Their order is random.
     known, pairs = (pairs[::2], pairs[1::2]) if options.unseen else ([], pairs)
 
-    onggi = [options.onggi, "serve", "--port", "{port}", "--dir", "{dir}", "--shards", options.shards]
-    onggi += ["--save", "", "--appendonly", "no"]
+    onggi = [options.onggi, "serve", "--http-port", "0", "--port", "{port}", "--dir", "{dir}"]
+    onggi += ["--shards", options.shards, "--save", "", "--appendonly", "no"]
     commands = {
         "valkey": [options.valkey, "--port", "{port}", "--save", "", "--appendonly", "no", "--dir", "{dir}"],
         "onggi, off": onggi,

@@ -88,7 +88,7 @@ def main():
 def prove(onggi, pairs, limit):
     command = [
         os.path.abspath(onggi),
-        "serve", "--port", "{port}", "--dir", "{dir}", "--save", "", "--appendonly", "yes",
+        "serve", "--http-port", "0", "--port", "{port}", "--dir", "{dir}", "--save", "", "--appendonly", "yes",
     ]
     server = documents.Server("onggi", [*command, *documents.ZSTD])
     try:

@@ -66,7 +66,7 @@ def measure(options, form, members, compresses):
     store, read, answer = FORMS[form]
     command = [
         os.path.abspath(options.onggi),
-        "serve", "--port", "{port}", "--dir", "{dir}", "--save", "", "--appendonly", "no",
+        "serve", "--http-port", "0", "--port", "{port}", "--dir", "{dir}", "--save", "", "--appendonly", "no",
     ]
     server = Server("onggi", [*command, *(ZSTD if compresses else [])])
     try:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The memcached port beside memcached: server CPU per operation, and memory per item.
+"""The memcached port compared with memcached: server CPU per operation, and memory per item.
 
     python3 bench/memcached.py --onggi target/release/onggi [--memcached memcached] [--rounds 5] [--requests 400000]
 
@@ -40,8 +40,11 @@ class Server:
         self.port = free_port()
         argv = [program, "-u", "root", "-l", "127.0.0.1", "-p", str(self.port), "-U", "0", "-t", "1", "-m", "4096"]
         if name == "onggi":
-            argv = [program, "serve", "--port", str(free_port()), "--memcached-port", str(self.port), "--workers", "1",
-                    "--dir", self.directory, "--appendonly", "no", "--save", "", "--compression", "off"]
+            argv = [
+                program,
+                "serve", "--http-port", "0", "--port", str(free_port()), "--memcached-port", str(self.port),
+                "--workers", "1", "--dir", self.directory, "--appendonly", "no", "--save", "", "--compression", "off",
+            ]
         self.process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
@@ -71,7 +74,7 @@ class Server:
 
 
 def receive(connection, end, count):
-    """Reads until so many ends of replies have come. An end may be cut in two."""
+    """Reads until this many ends of replies have come. An end may be cut in two."""
     tail = b""
     while count > 0:
         data = tail + connection.recv(1 << 18)

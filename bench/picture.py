@@ -4,7 +4,7 @@
     python3 bench/picture.py            # writes the picture
     python3 bench/picture.py --check    # exit code 1 if the picture is not what the results give
 
-Each bar names the kept result, the section and the row that it shows, so a new result changes the picture by itself.
+Each bar names the kept result, the section and the row that it shows, so a new result changes the picture.
 """
 
 import json
