@@ -22,8 +22,8 @@ HOME = ROOT / "tests" / "bad-input"
 SECONDS_MAX = 600
 ROUNDS = 10
 TIMES = 5
-# Two policies of eight seconds each: for a minute, and for most of half an hour.
-MEMORY_TIMES_IN_TEST = 4
+# Two policies of eight seconds each: for half a minute, and for most of half an hour.
+MEMORY_TIMES_IN_TEST = 2
 MEMORY_TIMES = 100
 LOGGED = (("appendonly", "yes"),)
 CLOCK_SEEDS = 10_000
