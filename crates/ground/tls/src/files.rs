@@ -74,23 +74,25 @@ pub(crate) struct Authorities {
 }
 
 /// The CAs that two directives name; `None` when both are empty.
-pub(crate) fn authorities(file: Option<&Path>, dir: Option<&Path>) -> Result<Option<Authorities>, TlsError> {
-    const FILE: &str = "tls-ca-cert-file";
-    const DIR: &str = "tls-ca-cert-dir";
+pub(crate) fn authorities(
+    (file_directive, file): (&'static str, Option<&Path>),
+    (dir_directive, dir): (&'static str, Option<&Path>),
+) -> Result<Option<Authorities>, TlsError> {
     let mut all = Vec::new();
     if let Some(path) = file {
-        all.extend(certificates(FILE, path)?.into_iter().map(|it| (FILE, path.to_owned(), it)));
+        all.extend(certificates(file_directive, path)?.into_iter().map(|it| (file_directive, path.to_owned(), it)));
     }
     if let Some(path) = dir {
         let before = all.len();
-        for file in files_in(path).map_err(|source| TlsError::Read { directive: DIR, path: path.to_owned(), source })? {
+        let failed = |source| TlsError::Read { directive: dir_directive, path: path.to_owned(), source };
+        for file in files_in(path).map_err(failed)? {
             // Such directories also hold revocation lists and links to removed files.
-            if let Ok(found) = certificates(DIR, &file) {
-                all.extend(found.into_iter().map(|it| (DIR, file.clone(), it)));
+            if let Ok(found) = certificates(dir_directive, &file) {
+                all.extend(found.into_iter().map(|it| (dir_directive, file.clone(), it)));
             }
         }
         if all.len() == before {
-            return Err(content(DIR, path, "has no file with a certificate in PEM"));
+            return Err(content(dir_directive, path, "has no file with a certificate in PEM"));
         }
     }
     let Some((_, _, first)) = all.first().cloned() else { return Ok(None) };

@@ -16,12 +16,14 @@ mod contexts;
 mod error;
 mod files;
 mod load;
+mod socket;
 mod stream;
 mod suites;
 mod verifier;
 
 pub use contexts::Contexts;
 pub use error::TlsError;
-pub use load::{ClientAuth, ClientOptions, Loaded, Options, client_config, load};
+pub use load::{ClientAuth, ClientNames, ClientOptions, Loaded, Options, client_config, load, system_ca_file};
 pub use rustls::ClientConfig;
+pub use socket::ClientSocket;
 pub use stream::Stream;

@@ -4,7 +4,7 @@ use crate::TlsError;
 use crate::certificate::{self, Facts};
 use crate::files::{self, Authorities};
 use crate::suites::Offer;
-use crate::verifier::ChainOnly;
+use crate::verifier::{ChainOnly, Unchecked};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
@@ -122,7 +122,10 @@ pub fn load(options: &Options) -> Result<Loaded, TlsError> {
         return Ok(Loaded::default());
     }
     let offer = Offer::of(&options.protocols, &options.ciphers, &options.ciphersuites)?;
-    let authorities = files::authorities(options.ca_file.as_deref(), options.ca_dir.as_deref())?;
+    let authorities = files::authorities(
+        ("tls-ca-cert-file", options.ca_file.as_deref()),
+        ("tls-ca-cert-dir", options.ca_dir.as_deref()),
+    )?;
     let own = own_identity(options, &offer.provider)?;
     let other = client_identity(options, &offer.provider)?;
     let mut loaded = Loaded {
@@ -241,20 +244,66 @@ pub struct ClientOptions {
     pub certificate: Option<PathBuf>,
     /// Its key.
     pub key: Option<PathBuf>,
+    /// Suites of TLS 1.2, by OpenSSL's names; all if empty.
+    pub ciphers: String,
+    /// Suites of TLS 1.3; all if empty.
+    pub ciphersuites: String,
+    /// Accepts any certificate: which server answers is not known.
+    pub is_insecure: bool,
+    /// What errors call these options.
+    pub names: ClientNames,
 }
 
-/// The configuration of a tool. It checks the server's chain and name.
+/// The names of a tool's options.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientNames {
+    /// Of the CAs.
+    pub ca_file: &'static str,
+    /// Of the directory of CAs.
+    pub ca_dir: &'static str,
+    /// Of the certificate.
+    pub certificate: &'static str,
+    /// Of its key.
+    pub key: &'static str,
+}
+
+impl Default for ClientNames {
+    /// Those of the server's directives.
+    fn default() -> Self {
+        Self {
+            ca_file: "tls-ca-cert-file",
+            ca_dir: "tls-ca-cert-dir",
+            certificate: "tls-client-cert-file",
+            key: "tls-client-key-file",
+        }
+    }
+}
+
+/// Where the CAs of a system are: Debian's place, and Fedora's.
+const SYSTEM_CAS: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
+
+/// The CAs of this system, for a tool whose user names none.
+pub fn system_ca_file() -> Option<PathBuf> {
+    SYSTEM_CAS.iter().map(PathBuf::from).find(|path| path.is_file())
+}
+
+/// The configuration of a tool. It checks the server's chain and name, unless it accepts any certificate.
 ///
 /// # Errors
 /// The first file at fault, and why.
 pub fn client_config(options: &ClientOptions) -> Result<Arc<ClientConfig>, TlsError> {
-    let offer = Offer::of("", "", "")?;
-    let all = files::authorities(options.ca_file.as_deref(), options.ca_dir.as_deref())?.ok_or(TlsError::Missing {
-        directive: "tls-ca-cert-file",
+    let names = options.names;
+    let offer = Offer::of("", &options.ciphers, &options.ciphersuites)?;
+    let (certificate, key) = (options.certificate.as_deref(), options.key.as_deref());
+    let identity = pair((names.certificate, certificate), (names.key, key), &offer.provider)?;
+    if options.is_insecure {
+        return connecting(&offer, Arc::new(Unchecked(offer.provider.clone())), identity.as_ref()).map(Arc::new);
+    }
+    let (ca_file, ca_dir) = (options.ca_file.as_deref(), options.ca_dir.as_deref());
+    let all = files::authorities((names.ca_file, ca_file), (names.ca_dir, ca_dir))?.ok_or(TlsError::Missing {
+        directive: names.ca_file,
         why: "name the file of the CA that signs the server's certificate",
     })?;
-    let certificate = ("tls-client-cert-file", options.certificate.as_deref());
-    let identity = pair(certificate, ("tls-client-key-file", options.key.as_deref()), &offer.provider)?;
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(all.roots), offer.provider.clone())
         .build()
         .map_err(refused)?;

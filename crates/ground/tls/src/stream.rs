@@ -80,7 +80,7 @@ impl Read for Stream {
                 // Waits, without the lock, until the socket has bytes or an end.
                 socket.peek(&mut [0])?;
                 locked = session.lock();
-                locked.received.fill(&mut socket)?;
+                locked.received.fill(&mut socket, READ_LEN)?;
             }
             let Session { tls, received } = &mut *locked;
             // Without bytes, this is the end of the connection.
@@ -94,21 +94,21 @@ impl Read for Stream {
 
 /// Bytes of the socket, in order.
 #[derive(Debug, Default)]
-struct Received {
+pub(crate) struct Received {
     bytes: Vec<u8>,
     taken: usize,
 }
 
 impl Received {
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.taken == self.bytes.len()
     }
 
-    /// Replaces bytes that were all taken by what one read of the source gives; none at its end.
-    fn fill(&mut self, source: &mut impl Read) -> io::Result<()> {
-        self.bytes.resize(READ_LEN, 0);
+    /// Replaces bytes that were all taken by what one read of the source gives, `len` at most; none at its end.
+    pub(crate) fn fill(&mut self, source: &mut impl Read, len: usize) -> io::Result<()> {
+        self.bytes.resize(len, 0);
         // A read that fails leaves nothing.
-        self.taken = READ_LEN;
+        self.taken = len;
         let len = source.read(&mut self.bytes)?;
         self.bytes.truncate(len);
         self.taken = 0;
@@ -168,7 +168,7 @@ mod tests {
         let mut room = [0; 4096];
         loop {
             if received.is_empty() {
-                received.fill(&mut source).unwrap();
+                received.fill(&mut source, READ_LEN).unwrap();
             }
             match received.read(&mut room).unwrap() {
                 0 => break,
