@@ -4,6 +4,7 @@ mod compare;
 pub mod load;
 pub mod output;
 mod run;
+pub mod security;
 
 use crate::catalogue::TESTS;
 use crate::error::{BenchError, Result};

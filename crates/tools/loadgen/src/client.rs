@@ -10,7 +10,9 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+use tls::{ClientConfig, ClientSocket};
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -43,6 +45,15 @@ impl std::str::FromStr for Address {
     }
 }
 
+impl Address {
+    /// The host alone; `None` for a unix socket.
+    pub fn host(&self) -> Option<&str> {
+        let Self::Tcp(text) = self else { return None };
+        let (host, _) = text.rsplit_once(':')?;
+        Some(host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host))
+    }
+}
+
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -52,7 +63,24 @@ impl std::fmt::Display for Address {
     }
 }
 
-/// How to log in on a new connection.
+/// How a connection uses TLS.
+#[derive(Clone, Debug)]
+pub struct Security {
+    /// What is trusted, and what is shown.
+    pub config: Arc<ClientConfig>,
+    /// The name that the server's certificate has to carry.
+    pub name: String,
+}
+
+impl PartialEq for Security {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.config, &other.config) && self.name == other.name
+    }
+}
+
+impl Eq for Security {}
+
+/// How to begin a new connection: its security, then the login.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Login {
     /// User name; `None` for the default user.
@@ -64,6 +92,9 @@ pub struct Login {
     pub database: u32,
     /// Speak RESP3.
     pub resp3: bool,
+    /// TLS; `None` for a plain connection. Kept out of results.
+    #[serde(skip)]
+    pub security: Option<Security>,
 }
 
 /// An open socket.
@@ -73,10 +104,14 @@ pub enum Socket {
     Tcp(TcpStream),
     /// Over a unix socket.
     Unix(UnixStream),
+    /// Over TCP with TLS.
+    Tls(Box<ClientSocket>),
 }
 
 /// Timeout of a control command: a server may be loading or saving when it receives one.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of a step of the handshake of TLS: a server that is loading takes part in it.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 
 impl Socket {
     /// Connects, blocking.
@@ -106,6 +141,17 @@ impl Socket {
             }
         }
     }
+
+    /// Adds TLS to a connection over TCP.
+    fn secured(self, security: &Security) -> io::Result<Self> {
+        let Self::Tcp(stream) = self else {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "TLS is for TCP: give a host and a port"));
+        };
+        stream.set_read_timeout(Some(HANDSHAKE))?;
+        let socket = ClientSocket::open(stream, &security.name, Arc::clone(&security.config))?;
+        socket.set_read_timeout(PATIENCE)?;
+        Ok(Self::Tls(Box::new(socket)))
+    }
 }
 
 impl Socket {
@@ -114,6 +160,7 @@ impl Socket {
         match self {
             Self::Tcp(stream) => stream.set_read_timeout(Some(patience)),
             Self::Unix(stream) => stream.set_read_timeout(Some(patience)),
+            Self::Tls(stream) => stream.set_read_timeout(patience),
         }
     }
 }
@@ -127,6 +174,7 @@ impl AsFd for Socket {
         match self {
             Self::Tcp(stream) => stream.as_fd(),
             Self::Unix(stream) => stream.as_fd(),
+            Self::Tls(stream) => stream.as_fd(),
         }
     }
 }
@@ -136,6 +184,7 @@ impl Read for Socket {
         match self {
             Self::Tcp(stream) => stream.read(buffer),
             Self::Unix(stream) => stream.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
         }
     }
 }
@@ -145,11 +194,15 @@ impl Write for Socket {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
             Self::Unix(stream) => stream.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        match self {
+            Self::Tcp(_) | Self::Unix(_) => Ok(()),
+            Self::Tls(stream) => stream.flush(),
+        }
     }
 }
 
@@ -167,8 +220,11 @@ impl Client {
     /// # Errors
     /// [`BenchError::Connect`], or [`BenchError::Login`] when the server wants other credentials.
     pub fn connect(address: &Address, login: &Login) -> Result<Self> {
-        let socket =
-            Socket::connect(address).map_err(|source| BenchError::Connect { address: address.to_string(), source })?;
+        let failed = |source| BenchError::Connect { address: address.to_string(), source };
+        let mut socket = Socket::connect(address).map_err(failed)?;
+        if let Some(security) = &login.security {
+            socket = socket.secured(security).map_err(failed)?;
+        }
         let mut client = Self { address: address.clone(), socket, replies: Parser::new() };
         client.introduce(login)?;
         Ok(client)
@@ -387,6 +443,8 @@ mod tests {
         assert_eq!(":6379".parse::<Address>().unwrap(), tcp("127.0.0.1:6379"));
         assert_eq!("db:1".parse::<Address>().unwrap(), tcp("db:1"));
         assert_eq!("tcp://[::1]:1".parse::<Address>().unwrap(), tcp("[::1]:1"));
+        assert_eq!(tcp("[::1]:1").host(), Some("::1"));
+        assert_eq!(tcp("db:1").host(), Some("db"));
         assert_eq!("unix:s".parse::<Address>().unwrap(), Address::Unix("s".into()));
         assert_eq!("/run/s".parse::<Address>().unwrap(), Address::Unix("/run/s".into()));
         for bad in ["", "host", "host:0", "host:99999"] {

@@ -95,6 +95,9 @@ pub enum BenchError {
     /// An invalid argument; the text names it and a valid form.
     #[error("{0}")]
     Usage(String),
+    /// A setting or a file of TLS; the text names the option.
+    #[error(transparent)]
+    Tls(#[from] tls::TlsError),
     /// Reading or writing a file, or asking the kernel about a process.
     #[error("{path}: {op}")]
     File {

@@ -5,9 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tls::{ClientConfig, ClientOptions, TlsError};
 
-/// Where the CAs of this system are, for a command that names none: Debian's place, and Fedora's.
-const SYSTEM_CAS: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
-
 /// How to connect with TLS. The server's chain and name are checked.
 #[derive(Args, Clone, Debug, Default)]
 pub struct TlsArgs {
@@ -32,12 +29,12 @@ impl TlsArgs {
     /// The file at fault, and why.
     pub fn config(&self) -> Result<Arc<ClientConfig>, TlsError> {
         let names_none = self.tls_ca_cert_file.is_none() && self.tls_ca_cert_dir.is_none();
-        let of_system = || SYSTEM_CAS.iter().map(PathBuf::from).find(|path| names_none && path.is_file());
         tls::client_config(&ClientOptions {
-            ca_file: self.tls_ca_cert_file.clone().or_else(of_system),
+            ca_file: self.tls_ca_cert_file.clone().or_else(|| names_none.then(tls::system_ca_file).flatten()),
             ca_dir: self.tls_ca_cert_dir.clone(),
             certificate: self.tls_client_cert_file.clone(),
             key: self.tls_client_key_file.clone(),
+            ..ClientOptions::default()
         })
     }
 }

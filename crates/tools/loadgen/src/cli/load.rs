@@ -1,6 +1,7 @@
 //! The request load: its shape, its rows, and the address of the server.
 
 use crate::catalogue::TestSpec;
+use crate::cli::security::SecurityArgs;
 use crate::client::{Address, Login};
 use crate::error::{BenchError, Result};
 use crate::generator::Pace;
@@ -182,11 +183,15 @@ pub struct TargetArgs {
     /// Pin all threads of the server to these cores, such as 0 or 0-1
     #[arg(long)]
     pin_server: Option<Cores>,
+    #[command(flatten)]
+    security: SecurityArgs,
 }
 
 impl TargetArgs {
     pub(super) fn target(self) -> Result<Target> {
-        let login = Login { user: self.user, password: self.password, database: self.database, resp3: self.resp3 };
+        let security = self.security.security(&self.addr, false)?;
+        let login =
+            Login { user: self.user, password: self.password, database: self.database, resp3: self.resp3, security };
         let found = measure::find_pid(&self.addr, &login)?;
         let target = Target { address: self.addr, login, pid: self.pid.or(found), protocol: Protocol::Resp };
         match (target.pid, &self.pin_server) {

@@ -8,13 +8,15 @@ use crate::resp::{NotResp, Reply, ReplyWalker};
 use crate::template::{Draw, Protocol, Template};
 use base::random::Rng;
 use hdrhistogram::Histogram;
-use mio::{Events, Interest, Poll, Token};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Registry, Token};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tls::ClientSocket;
 
 const READ_BUFFER_BYTES: usize = 256 << 10;
 
@@ -111,6 +113,7 @@ impl Walker {
 enum Stream {
     Tcp(mio::net::TcpStream),
     Unix(mio::net::UnixStream),
+    Tls(Box<ClientSocket>),
 }
 
 impl Stream {
@@ -124,20 +127,32 @@ impl Stream {
                 stream.set_nonblocking(true)?;
                 Self::Unix(mio::net::UnixStream::from_std(stream))
             }
+            Socket::Tls(stream) => {
+                stream.set_nonblocking(true)?;
+                Self::Tls(stream)
+            }
         })
     }
 
-    fn source(&mut self) -> &mut dyn mio::event::Source {
+    fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        let interests = Interest::READABLE | Interest::WRITABLE;
         match self {
-            Self::Tcp(stream) => stream,
-            Self::Unix(stream) => stream,
+            Self::Tcp(stream) => registry.register(stream, token, interests),
+            Self::Unix(stream) => registry.register(stream, token, interests),
+            Self::Tls(stream) => registry.register(&mut SourceFd(&stream.as_fd().as_raw_fd()), token, interests),
         }
+    }
+
+    /// Whether a read that leaves room in the buffer has taken everything. With TLS, records may be left.
+    fn ends_with_short_read(&self) -> bool {
+        !matches!(self, Self::Tls(_))
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.read(buffer),
             Self::Unix(stream) => stream.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
         }
     }
 
@@ -145,6 +160,15 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
             Self::Unix(stream) => stream.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    /// Sends what an earlier write has accepted and encrypted.
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Tcp(_) | Self::Unix(_) => Ok(()),
+            Self::Tls(stream) => stream.flush(),
         }
     }
 }
@@ -163,8 +187,8 @@ impl<'a> Worker<'a> {
         let mut connections = Vec::with_capacity(share.len());
         for (index, socket) in share {
             let mut socket = Stream::new(socket).map_err(system("make a socket non-blocking"))?;
-            poll.registry()
-                .register(socket.source(), Token(connections.len()), Interest::READABLE | Interest::WRITABLE)
+            socket
+                .register(poll.registry(), Token(connections.len()))
                 .map_err(system("register a socket with epoll"))?;
             connections.push(Connection {
                 socket,
@@ -186,7 +210,7 @@ impl<'a> Worker<'a> {
                 let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK)
                     .map_err(|error| BenchError::System { op: "create a timer", source: error.into() })?;
                 poll.registry()
-                    .register(&mut mio::unix::SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)
+                    .register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)
                     .map_err(system("register a timer with epoll"))?;
                 // A thread with one more connection carries that connection's share of the rate.
                 let own_rate = rate * connections.len() as f64 / run.connections as f64;
@@ -333,7 +357,7 @@ impl<'a> Worker<'a> {
             add(&self.counters.fills, fills);
             add(&self.counters.errors, errors);
             self.record(at, replies, now)?;
-            if length < buffer.len() && !closed {
+            if length < buffer.len() && !closed && self.connections[at].socket.ends_with_short_read() {
                 return Ok(());
             }
         }
@@ -453,8 +477,9 @@ impl<'a> Worker<'a> {
     /// Sends until everything is sent or the kernel accepts no more; the next writable event continues.
     fn send(&mut self, at: usize) -> Result<()> {
         let connection = &mut self.connections[at];
-        while connection.sent < connection.out.len() {
-            match connection.socket.write(&connection.out[connection.sent..]) {
+        let mut done = connection.socket.flush().map(|()| 0);
+        loop {
+            match done {
                 Ok(length) => connection.sent += length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -463,6 +488,10 @@ impl<'a> Worker<'a> {
                 }
                 Err(source) => return Err(BenchError::System { op: "send to the server", source }),
             }
+            if connection.sent == connection.out.len() {
+                break;
+            }
+            done = connection.socket.write(&connection.out[connection.sent..]);
         }
         connection.out.clear();
         connection.sent = 0;
