@@ -1,4 +1,4 @@
-"""Clients over TLS: certificates, reloads under load, redis-cli, applications; see tests/tls/."""
+"""Clients over TLS: certificates, reloads under load, redis-cli, `onggi`, applications; see tests/tls/."""
 
 import sys
 import tempfile
@@ -54,6 +54,14 @@ def redis_cli(job):
         )
 
 
+def own_tools(job):
+    with serving() as (server, directory):
+        job.command(
+            ["python3", "own_tools.py", directory, need.onggi(), server.tls_port, server.port, PASSWORD],
+            name="onggi cli and bench --tls", cwd=HOME, timeout=SECONDS_MAX, counts=True,
+        )
+
+
 def moves(job):
     """A primary of Redis that is reached over TLS: Debian's has it built in."""
     python = need.python_environment() / "python"
@@ -84,6 +92,7 @@ def application(job, client):
 def run(job: Job):
     certificates(job)
     redis_cli(job)
+    own_tools(job)
     moves(job)
     for client in clients.ALL:
         if client.name not in APPLICATIONS:

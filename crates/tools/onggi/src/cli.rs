@@ -17,7 +17,9 @@ mod words;
 
 use crate::tools::failed;
 use clap::Args;
+use loadgen::cli::security::SecurityArgs;
 use loadgen::client::{Address, Login};
+use loadgen::error::BenchError;
 use reply::Form;
 use session::{Sent, Session};
 use std::error::Error;
@@ -47,7 +49,8 @@ pub struct CliArgs {
     /// Unix socket, instead of host and port.
     #[arg(short = 's', value_name = "PATH", conflicts_with = "url")]
     socket: Option<PathBuf>,
-    /// Address with login and database, such as redis://USER:PASSWORD@HOST:PORT/DB. It replaces the other options.
+    /// Address with login and database, such as redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS. It replaces
+    /// the other options.
     #[arg(short = 'u', value_name = "URL")]
     url: Option<Url>,
     /// Password. Other users of the machine can see it in the list of processes; the variable is private.
@@ -86,6 +89,8 @@ pub struct CliArgs {
     /// Seconds between two of these commands, such as 0.5.
     #[arg(short = 'i', value_name = "SECONDS", default_value = "0", value_parser = seconds)]
     interval: Duration,
+    #[command(flatten)]
+    security: SecurityArgs,
     /// Prints this text.
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
@@ -123,18 +128,21 @@ impl CliArgs {
         }
     }
 
-    fn login(&self) -> Login {
+    fn login(&self) -> Result<Login, BenchError> {
         let resp3 = self.resp3 || self.json && !self.resp2;
-        let given = Login { user: self.user.clone(), password: self.password.clone(), database: self.database, resp3 };
-        match &self.url {
+        let is_asked_by_address = self.url.as_ref().is_some_and(|url| url.is_tls);
+        let security = self.security.security(&self.address(), is_asked_by_address)?;
+        let (user, password) = (self.user.clone(), self.password.clone());
+        let given = Login { user, password, database: self.database, resp3, security };
+        Ok(match &self.url {
             Some(url) => Login {
                 user: url.user.clone().or(given.user),
                 password: url.password.clone().or(given.password),
                 database: url.database.unwrap_or(given.database),
-                resp3,
+                ..given
             },
             None => given,
-        }
+        })
     }
 
     fn form(&self) -> Form {
@@ -148,7 +156,7 @@ impl CliArgs {
 
 /// Sends everything; false after an error reply if that counts.
 fn talk(args: CliArgs) -> Result<bool, Box<dyn Error>> {
-    let mut session = Session::open(args.address(), args.login())?;
+    let mut session = Session::open(args.address(), args.login()?)?;
     let (form, fails_on_error) = (args.form(), args.fails_on_error);
     if args.command.is_empty() && io::stdin().is_terminal() && io::stdout().is_terminal() {
         return prompt::run(session, form).map(|()| true);

@@ -42,7 +42,7 @@ enum Command {
     Backup(backup::BackupArgs),
     Bench(bench::BenchArgs),
     #[command(disable_help_flag = true)]
-    Cli(cli::CliArgs),
+    Cli(Box<cli::CliArgs>),
     Check(tools::CheckArgs),
     Completions(shell::CompletionsArgs),
     Config(config_cmd::ConfigArgs),
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     match Cli::parse_from(with_command(std::env::args_os().collect())).command {
         Command::Backup(args) => backup::run(&args),
         Command::Bench(args) => bench::run(args),
-        Command::Cli(args) => cli::run(args),
+        Command::Cli(args) => cli::run(*args),
         Command::Check(args) => tools::check(&args),
         Command::Completions(args) => shell::completions(&args, Cli::command()),
         Command::Config(args) => config_cmd::run(args),

@@ -1,4 +1,4 @@
-//! Addresses such as `redis://user:password@host:6379/3`.
+//! Addresses such as `redis://user:password@host:6379/3`, or `rediss://...` with TLS.
 
 use loadgen::client::Address;
 use std::str::FromStr;
@@ -17,14 +17,21 @@ pub struct Url {
     pub password: Option<String>,
     /// Database.
     pub database: Option<u32>,
+    /// Whether the connection uses TLS.
+    pub is_tls: bool,
 }
+
+/// The beginnings of addresses, and whether they stand for TLS.
+const SCHEMES: [(&str, bool); 4] =
+    [("redis://", false), ("valkey://", false), ("rediss://", true), ("valkeys://", true)];
 
 impl FromStr for Url {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let rest = ["redis://", "valkey://"].into_iter().find_map(|scheme| text.strip_prefix(scheme));
-        let rest = rest.ok_or_else(|| format!("`{text}`: expected redis://USER:PASSWORD@HOST:PORT/DB"))?;
+        let found = SCHEMES.iter().find_map(|(scheme, is_tls)| Some((text.strip_prefix(scheme)?, *is_tls)));
+        let (rest, is_tls) = found
+            .ok_or_else(|| format!("`{text}`: expected redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// for TLS"))?;
         let (place, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (login, place) = place.rsplit_once('@').unwrap_or(("", place));
         let database = match path {
@@ -40,7 +47,7 @@ impl FromStr for Url {
         let has_port = place.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
         let address = if has_port { place.to_owned() } else { format!("{place}:{PORT}") };
         let address = address.parse().map_err(|error: loadgen::error::BenchError| error.to_string())?;
-        Ok(Self { address, user: Some(user).filter(|user| !user.is_empty()), password, database })
+        Ok(Self { address, user: Some(user).filter(|user| !user.is_empty()), password, database, is_tls })
     }
 }
 
@@ -78,6 +85,7 @@ mod tests {
         let short = url("valkey://secret@[::1]");
         assert_eq!((short.address, short.user, short.password.as_deref()), (tcp("[::1]:6379"), None, Some("secret")));
         assert_eq!(url("redis://db/").address, tcp("db:6379"));
+        assert!(!short.is_tls && url("rediss://db").is_tls && url("valkeys://db").is_tls);
         for bad in ["db:6379", "redis://db/x", "redis://a%zz@db", "redis://db:0", "redis://a%4@db"] {
             assert!(bad.parse::<Url>().is_err(), "{bad}");
         }
