@@ -8,7 +8,7 @@ import time
 import need
 from directory import Client
 from follows import OPTIONS, Load
-from replicas import answer, fields, wait_for, wait_until_it_has_all
+from replicas import answer, fields, output, wait_for, wait_until_it_has_all
 from servers import Server as Peer
 from servers import free_port
 
@@ -56,8 +56,6 @@ def promoted_under_load(tools):
                 with Client(ours.port) as mine:
                     mine.call("REPLICAOF", "127.0.0.1", server.port)
                     wait_for("it follows", lambda: fields(mine)["master_link_status"] == "up")
-                    # After a copy, the log is off until a checkpoint has the new data.
-                    wait_for("the log is on", lambda: fields(mine, "persistence")["aof_enabled"] == "1")
                     at_first = counted(mine)
                     wait_for("the stream flows", lambda: counted(mine) > at_first)
                     replies = mine.pipeline([
@@ -79,6 +77,40 @@ def promoted_under_load(tools):
                 assert counted(mine) == counting.count and mine.call("EXISTS", "mine:0") == 0
         finally:
             load.is_stopped = counting.is_stopped = True
+            ours.kill()
+
+
+def promoted_after_a_copy(tools):
+    """A promotion waits for the log, which is off after a copy until a checkpoint has the data: a write that is
+    acknowledged after it survives a kill. Other clients see a replica until then."""
+    with Peer("valkey", options=OPTIONS) as server, Client(server.port) as client:
+        client.call("DEBUG", "POPULATE", 400_000, "key", 100)
+        ours = tools.serve("fresh")
+        try:
+            with Client(ours.port) as mine:
+                mine.call("REPLICAOF", "127.0.0.1", server.port)
+
+                def is_copied():
+                    # It answers LOADING at first.
+                    found = answer(mine, "INFO", "replication")
+                    return "master_link_status:up" in found
+                wait_for("it follows", is_copied)
+                before = mine.pipeline_of_any([
+                    ("INFO", "persistence"), ("MULTI",), ("REPLICAOF", "NO", "ONE"), ("EXEC",),
+                ])
+                assert "aof_enabled:0" in before[0], "the checkpoint of the copy was too fast for this test"
+                assert "a transaction cannot wait for it" in str(before[3]), before
+                assert mine.call("ROLE")[0] == "slave"
+                replies = mine.pipeline([
+                    ("REPLICAOF", "NO", "ONE"), ("SET", "mine", "v"), ("WAITAOF", 1, 0, 0), ("ROLE",),
+                ])
+                assert replies[:3] == ["OK", "OK", [1, 0]] and replies[3][0] == "master", replies
+                assert "PRIMARY MODE waits for the log" in output(ours)
+            ours.kill()
+            ours = tools.serve("fresh")
+            with Client(ours.port) as mine:
+                assert mine.call("GET", "mine") == "v" and mine.call("DBSIZE") == 400_001
+        finally:
             ours.kill()
 
 
@@ -168,5 +200,6 @@ def beside_redis_cli(tools):
 
 def run(tools):
     tools.check("promotions while the stream flows", lambda: promoted_under_load(tools))
+    tools.check("a promotion right after a copy", lambda: promoted_after_a_copy(tools))
     tools.check("Sentinel lists a replica and does not promote it", lambda: watched_by_sentinel(tools))
     tools.check("redis-cli --replica shows what a replica applies", lambda: beside_redis_cli(tools))

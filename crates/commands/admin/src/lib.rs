@@ -43,7 +43,7 @@ mod prefixes;
 pub mod replication;
 pub mod slow_rows;
 
-pub use self::replication::adjust_role;
+pub use self::replication::{adjust_role, become_primary};
 pub use about::About;
 pub use command_log::CommandLog;
 pub use configuration::{Apply, Configuration, follow, set_password};

@@ -3,14 +3,15 @@
 use crate::{About, Configuration};
 use base::{Entropy, Lsn, UnixMs};
 use command::Host;
-use command::blocking::{Awaited, Block};
+use command::blocking::{Awaited, Block, Task};
 use command::spec::{Argument, Deprecated, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop};
 use config::{PrimaryAddress, Settings};
-use durability::Tell;
-use engine::Effect;
+use durability::{Durability, Tell};
+use engine::{Effect, Keyspace};
+use proto::ReplyBuffer;
 use replication::Role;
-use replication::role::{LinkState, Place};
+use replication::role::{LinkState, Place, Promotion};
 use std::sync::Arc;
 use store::Store;
 
@@ -107,23 +108,24 @@ fn replicaof(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let settings = ctx.host.part::<Configuration>().current();
     let client = format!("{} {}", ctx.session.info.id, ctx.session.info.address);
     if ctx.is_word(1, "no") && ctx.is_word(2, "one") {
-        if role.primary().is_some() {
-            // In the log before any write of a client, which the primary will not have. No room is asked for: the
-            // record is short, and a promotion does not wait for a full disk.
-            ctx.ks.apply(&Effect::Position { text: b"" });
-            role.promote(new_history_id());
-            ctx.host.part::<Configuration>().set_primary(None);
-            say(ctx.host, &format!("PRIMARY MODE enabled (user request from client {client})"));
+        if role.primary().is_none() || become_primary(ctx.host, ctx.ks, &format!("user request from client {client}")) {
+            adjust_role(ctx.host, &settings);
+            ctx.reply.ok();
+            return Ok(());
         }
+        if ctx.session.running.is_some() {
+            return Err(LOG_IS_NOT_ON);
+        }
+        let promoting = Awaited::Task(Arc::new(Promoting(role.ask_promotion())));
         adjust_role(ctx.host, &settings);
-        ctx.reply.ok();
+        ctx.session.block = Some(Block::begin(&ctx.session.info, promoting, None));
         return Ok(());
     }
     let port = ctx.integer(2).ok().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
     let port = port.ok_or(Stop::error("ERR Invalid master port"))?;
     let host = String::from_utf8(ctx.args[1].to_vec()).map_err(|_| Stop::error("ERR Invalid master host"))?;
     let primary = Place { host, port };
-    if role.primary().as_ref() == Some(&primary) {
+    if role.primary().as_ref() == Some(&primary) && !role.waits_for_promotion() {
         ctx.reply.simple("OK Already connected to specified master");
         return Ok(());
     }
@@ -140,6 +142,54 @@ fn replicaof(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     adjust_role(ctx.host, &settings);
     ctx.reply.ok();
     Ok(())
+}
+
+/// What REPLICAOF NO ONE answers where it cannot wait.
+const LOG_IS_NOT_ON: Stop = Stop::error(
+    "ERR the log is off until a checkpoint has the data of the primary, and a transaction cannot wait for it: repeat \
+     REPLICAOF NO ONE outside of MULTI",
+);
+
+/// REPLICAOF NO ONE that waits for the log.
+#[derive(Debug)]
+struct Promoting(Promotion);
+
+impl Task for Promoting {
+    fn is_over(&self) -> bool {
+        self.0.outcome().is_some()
+    }
+
+    fn answer(&self, reply: &mut ReplyBuffer) -> Option<String> {
+        match self.0.outcome()? {
+            Ok(()) => {
+                reply.ok();
+                None
+            }
+            Err(why) => {
+                let text = format!("ERR this server is still a replica, since it waited for its log: {why}");
+                reply.error(&text);
+                Some(text)
+            }
+        }
+    }
+}
+
+/// Makes a replica a primary, under all locks, unless the log is not on that the settings ask for. Returns whether it
+/// is one now.
+pub fn become_primary(host: &Host, ks: &mut dyn Keyspace, why: &str) -> bool {
+    let Some(role) = host.find::<Arc<Role>>() else { return false };
+    let has_log = || host.find::<Arc<Durability>>().is_none_or(|durability| durability.has_log_as_wanted() == Ok(true));
+    if !role.promote(new_history_id(), &has_log) {
+        return false;
+    }
+    // In the log before any write of a client, which the primary will not have. No room is asked for: the record is
+    // short, and a promotion does not wait for a full disk.
+    ks.apply(&Effect::Position { text: b"" });
+    let configuration = host.part::<Configuration>();
+    configuration.set_primary(None);
+    adjust_role(host, &configuration.current());
+    say(host, &format!("PRIMARY MODE enabled ({why})"));
+    true
 }
 
 fn say(host: &Host, text: &str) {

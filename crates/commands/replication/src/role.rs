@@ -5,8 +5,8 @@ use crate::copy::Copied;
 use crate::link::Acknowledger;
 use parking_lot::{Condvar, Mutex};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Answered to a write of a client of a replica.
@@ -78,6 +78,31 @@ impl Order {
     }
 }
 
+/// A promotion that waits until the server may become a primary. Clones are handles of the same.
+#[derive(Clone, Debug, Default)]
+pub struct Promotion(Arc<OnceLock<Result<(), String>>>);
+
+impl Promotion {
+    /// What became of it; `None` while it waits. An error is a sentence without a code word.
+    pub fn outcome(&self) -> Option<&Result<(), String>> {
+        self.0.get()
+    }
+
+    fn end(&self, outcome: Result<(), String>) {
+        // It ends once: the role takes it out before it ends it.
+        let _ = self.0.set(outcome);
+    }
+}
+
+/// What the thread that replicates is to do.
+#[derive(Debug)]
+pub enum Next {
+    /// To follow a primary.
+    Follow(Order),
+    /// To promote the server as soon as that is possible.
+    Promote,
+}
+
 /// The role of a server.
 pub struct Role {
     state: Mutex<State>,
@@ -88,6 +113,8 @@ pub struct Role {
 
 struct State {
     order: Option<Order>,
+    /// While it waits, the order is over, and the server is a replica still.
+    promotion: Option<Promotion>,
     is_ended: bool,
     link: LinkState,
     /// When the link was lost, or the order came.
@@ -119,6 +146,7 @@ impl Role {
     pub fn new(id: String) -> Self {
         let state = State {
             order: None,
+            promotion: None,
             is_ended: false,
             link: LinkState::Connect,
             down_since: Instant::now(),
@@ -141,12 +169,37 @@ impl Role {
         self.changed.notify_all();
     }
 
-    /// Makes the server a primary, whose history gets this id from here on.
-    pub fn promote(&self, id: String) {
+    /// Makes the server a primary, whose history gets this id from here on, if `may_be` says so: asked where no copy
+    /// can begin ([`Role::if_it_stands`]). Returns whether the server is a primary now.
+    pub fn promote(&self, id: String, may_be: &dyn Fn() -> bool) -> bool {
         let mut state = self.state.lock();
+        if !may_be() {
+            return false;
+        }
+        let promotion = state.promotion.take();
         state.end_order();
         let before = std::mem::replace(&mut state.histories.id, id);
         state.histories.before = Some((before, self.offset().saturating_add(1)));
+        promotion.into_iter().for_each(|promotion| promotion.end(Ok(())));
+        true
+    }
+
+    /// Ends the order, and has the thread that replicates promote the server as soon as that is possible. Until then
+    /// it is a replica without a link.
+    pub fn ask_promotion(&self) -> Promotion {
+        let mut state = self.state.lock();
+        let promotion = state.promotion.get_or_insert_default().clone();
+        if let Some(order) = &state.order {
+            order.is_over.store(true, Ordering::Relaxed);
+        }
+        state.lose_link();
+        self.changed.notify_all();
+        promotion
+    }
+
+    /// Whether a promotion waits.
+    pub fn waits_for_promotion(&self) -> bool {
+        self.state.lock().promotion.is_some()
     }
 
     /// The primary that is followed; `None` for a primary.
@@ -186,16 +239,46 @@ impl Role {
 
     // ---- By the thread that replicates.
 
-    /// Waits for an order; `None` at the end of the server.
-    pub fn wait_for_order(&self) -> Option<Order> {
+    /// Waits for something to do; `None` at the end of the server.
+    pub fn wait_for_order(&self) -> Option<Next> {
         let mut state = self.state.lock();
         loop {
             match &state.order {
                 _ if state.is_ended => return None,
-                Some(order) => return Some(order.clone()),
+                _ if state.promotion.is_some() => return Some(Next::Promote),
+                Some(order) => return Some(Next::Follow(order.clone())),
                 None => self.changed.wait(&mut state),
             }
         }
+    }
+
+    /// Waits this long, or until no promotion waits, or the server ends. Returns whether one waits.
+    pub fn wait_before_promotion(&self, time: Duration) -> bool {
+        let deadline = Instant::now() + time;
+        let mut state = self.state.lock();
+        let waits = |state: &State| state.promotion.is_some() && !state.is_ended;
+        while waits(&state) && !self.changed.wait_until(&mut state, deadline).timed_out() {}
+        waits(&state)
+    }
+
+    /// The promotion that waits fails, for this reason, and the primary is followed again.
+    pub fn refuse_promotion(&self, why: String) {
+        let mut state = self.state.lock();
+        let Some(promotion) = state.promotion.take() else { return };
+        if let Some(order) = &mut state.order {
+            order.is_over = Arc::default();
+        }
+        promotion.end(Err(why));
+    }
+
+    /// Runs `begin` if the order still stands: no promotion or order comes in between.
+    pub fn if_it_stands(&self, order: &Order, begin: &dyn Fn()) -> bool {
+        let _state = self.state.lock();
+        let stands = order.stands();
+        if stands {
+            begin();
+        }
+        stands
     }
 
     /// Waits this long, or until the order is over.
@@ -209,6 +292,9 @@ impl Role {
     pub fn end(&self) {
         let mut state = self.state.lock();
         state.is_ended = true;
+        if let Some(promotion) = state.promotion.take() {
+            promotion.end(Err("the server ends".to_owned()));
+        }
         if let Some(order) = &state.order {
             order.is_over.store(true, Ordering::Relaxed);
         }
@@ -277,6 +363,13 @@ impl State {
         if let Some(order) = self.order.take() {
             order.is_over.store(true, Ordering::Relaxed);
         }
+        if let Some(promotion) = self.promotion.take() {
+            promotion.end(Err("another REPLICAOF came first".to_owned()));
+        }
+        self.lose_link();
+    }
+
+    fn lose_link(&mut self) {
         self.cut();
         (self.link, self.down_since, self.heard) = (LinkState::Connect, Instant::now(), None);
     }
@@ -296,12 +389,19 @@ mod tests {
         Place { host: "h".into(), port }
     }
 
+    fn order_of(role: &Role) -> Order {
+        match role.wait_for_order() {
+            Some(Next::Follow(order)) => order,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn an_order_ends_with_the_next_one() {
         let role = Role::new("a".into());
         assert!(role.primary().is_none() && role.figures().is_none());
         role.follow(place(1));
-        let first = role.wait_for_order().unwrap();
+        let first = order_of(&role);
         role.set_link(&first, LinkState::Connected);
         assert!(role.figures().unwrap().down.is_none());
         role.follow(place(2));
@@ -316,9 +416,42 @@ mod tests {
     fn a_promotion_remembers_the_history_before() {
         let role = Role::new("a".into());
         role.follow(place(1));
-        role.begin(&role.wait_for_order().unwrap(), "b", 70);
+        role.begin(&order_of(&role), "b", 70);
         role.has_applied(90);
-        role.promote("c".into());
+        assert!(role.promote("c".into(), &|| true));
         assert_eq!(role.histories(), Histories { id: "c".into(), before: Some(("b".into(), 91)) });
+    }
+
+    /// A server that cannot be promoted yet stays a replica, and no copy begins any more.
+    #[test]
+    fn a_promotion_waits_until_it_may_be() {
+        let role = Role::new("a".into());
+        role.follow(place(1));
+        let order = order_of(&role);
+        assert!(!role.promote("b".into(), &|| false) && role.if_it_stands(&order, &|| ()));
+        let promotion = role.ask_promotion();
+        assert!(matches!(role.wait_for_order(), Some(Next::Promote)) && role.primary() == Some(place(1)));
+        assert!(!role.if_it_stands(&order, &|| panic!("a copy began")) && promotion.outcome().is_none());
+        assert!(role.wait_before_promotion(Duration::ZERO));
+        assert!(role.promote("c".into(), &|| true) && role.primary().is_none());
+        assert_eq!((promotion.outcome(), role.waits_for_promotion()), (Some(&Ok(())), false));
+        assert!(!role.wait_before_promotion(Duration::from_secs(9)));
+    }
+
+    #[test]
+    fn a_promotion_that_fails_leaves_a_replica() {
+        let role = Role::new("a".into());
+        role.follow(place(1));
+        let first = order_of(&role);
+        let promotions = [role.ask_promotion(), role.ask_promotion()];
+        role.refuse_promotion("no room".into());
+        assert!(promotions.iter().all(|one| one.outcome() == Some(&Err("no room".to_owned()))));
+        assert!(order_of(&role).stands() && !first.stands());
+        let promotion = role.ask_promotion();
+        role.follow(place(2));
+        assert_eq!(promotion.outcome(), Some(&Err("another REPLICAOF came first".to_owned())));
+        let promotion = role.ask_promotion();
+        role.end();
+        assert_eq!(promotion.outcome(), Some(&Err("the server ends".to_owned())));
     }
 }

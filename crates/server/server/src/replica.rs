@@ -14,6 +14,8 @@
 //!     write of a client comes between.
 //! P4. The position is data of the store: it changes in the record of the effects before it, so a killed process
 //!     continues exactly where its data is. It is removed in the moment of a promotion, before any client can write.
+//! P5. A promotion while a copy has the log off waits for the log, so that what is written after it is in the log. The
+//!     server is a replica without a link meanwhile. No copy begins after a promotion was asked for.
 
 mod copy;
 
@@ -21,16 +23,17 @@ use crate::mailbox::Mailbox;
 use crate::worker::Message;
 use crate::{executor::Shared, replica::copy::NotTaken};
 use admin::{Configuration, adjust_role};
+use base::DbIndex;
 use command::Host;
 use command::blocking::WaitingCommand;
 use command::clients::{Clients, Unblock};
 use command::stats::WorkerStats;
 use config::Settings;
 use durability::{Durability, Tell};
-use engine::{Effect, Keyspace, Serve, Waiter};
+use engine::{Effect, Keyspace, Serve, Waiter, WriteClass};
 use replication::apply::{Applier, ApplyError, Outcome, Surroundings};
-use replication::role::{LinkState, Order};
-use replication::runner::Runner;
+use replication::role::{LinkState, Next, Order};
+use replication::runner::{BEGINNING, Runner};
 use replication::{Link, LinkError, Opened, Position, Primary, Pump, Role, Spool, SpoolReader, Terms};
 use std::any::Any;
 use std::path::PathBuf;
@@ -39,7 +42,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use store::{Scratch, Txn};
+use store::{At, LockSet, Scratch, Txn};
 use vfs::{FileSystem, FsError};
 
 /// Time between two looks at whether something has happened.
@@ -104,8 +107,26 @@ impl Replica {
         let databases = self.settings().databases;
         let (store, clock) = (self.shared.store.clone(), self.shared.store.clock.clone());
         let mut applier = Applier::new(store, clock, (runner, scratch), self.worker, databases);
-        while let Some(order) = self.role.wait_for_order() {
-            self.follow(&order, &mut applier);
+        while let Some(next) = self.role.wait_for_order() {
+            match next {
+                Next::Follow(order) => self.follow(&order, &mut applier),
+                Next::Promote => self.promote(),
+            }
+        }
+    }
+
+    /// Promotes the server when the log is on again (P5).
+    fn promote(&self) {
+        self.tell.say("PRIMARY MODE waits for the log, which a checkpoint of the copied data switches on");
+        while self.role.wait_before_promotion(LOOK) {
+            match self.durability.has_log_as_wanted() {
+                Ok(true) => return promote_when_quiet(&self.shared, self.worker),
+                Ok(false) => {}
+                Err(why) => {
+                    self.tell.warn(&format!("PRIMARY MODE is not enabled, since the log cannot be switched on: {why}"));
+                    return self.role.refuse_promotion(why);
+                }
+            }
         }
     }
 
@@ -274,6 +295,24 @@ impl Replica {
 
     fn path(&self, name: &str) -> PathBuf {
         self.durability.directory().join(name)
+    }
+}
+
+/// Removes the position and makes the server a primary, under all locks: nothing of a client comes between.
+fn promote_when_quiet(shared: &Shared, worker: usize) {
+    let mut scratch = Scratch::default();
+    let at = At { now: BEGINNING, db: DbIndex(0), touch: false, worker, writes: WriteClass::Nothing };
+    let mut promote = || {
+        shared.store.commit(&mut scratch, &LockSet::All, &at, |txn| {
+            admin::become_primary(&shared.host, txn, "waited for the log");
+            Ok(())
+        })
+    };
+    while promote().is_err() {
+        thread::yield_now();
+    }
+    if let Some(log) = shared.store.log_of(&mut scratch) {
+        log.end_turn(worker);
     }
 }
 

@@ -452,6 +452,24 @@ impl Durability {
         Ok(())
     }
 
+    /// Whether the log that the settings ask for counts, or they ask for none, and no copy is about to switch it off.
+    ///
+    /// # Errors
+    /// Why the log could not be switched on, in a sentence. The keeper tries again.
+    pub fn has_log_as_wanted(&self) -> Result<bool, String> {
+        if !self.policy.read().log_wanted {
+            return Ok(true);
+        }
+        if self.is_replacing.load(Ordering::Acquire) {
+            return Ok(false);
+        }
+        let state = self.state.lock();
+        if state.log.as_ref().is_some_and(|sink| sink.counts()) {
+            return Ok(true);
+        }
+        state.switch_error.clone().map_or(Ok(false), Err)
+    }
+
     /// The checkpoint being taken, or the one that was asked for and is about to begin. So a client that has asked for
     /// one always sees one of the two.
     fn told(&self, state: &State) -> Option<Running> {
@@ -621,6 +639,11 @@ impl Durability {
     }
 
     // ---- By a replica.
+
+    /// Says that [`Durability::begin_replacing`] follows: from here on the log is none to rely on.
+    pub fn intend_replacing(&self) {
+        self.is_replacing.store(true, Ordering::Release);
+    }
 
     /// Begins to replace all data by a copy, past the log: switches the log off with a last checkpoint of the old data,
     /// and takes none until [`Durability::end_replacing`]. A process that ends in between starts again with the old

@@ -86,6 +86,9 @@ impl Replica {
         position: &Position,
     ) -> Result<(), Lost> {
         let loaded = self.examine(copy, order).and_then(|()| {
+            if !self.role.if_it_stands(order, &|| self.durability.intend_replacing()) {
+                return Err(Lost::Over);
+            }
             self.durability.begin_replacing().map_err(NotTaken::Log)?;
             applier.forget();
             let gate = &self.shared.store.gate;
