@@ -18,16 +18,24 @@ APPLICATIONS = ("redis-py", "ioredis", "go-redis")
 
 
 @contextmanager
-def serving(*options, password=PASSWORD, kind="onggi"):
-    """A server with a TLS port, and the directory of its certificates, its CA's, and a client's."""
+def certificates_in_directory():
+    """The directory of a CA, and of certificates of a server and a client."""
     need.program("openssl", "openssl")
     sys.path.insert(0, str(HOME))
     from authority import Authority
 
     with tempfile.TemporaryDirectory(prefix="onggi-tls-") as directory:
         authority = Authority(directory, "ca")
-        certificate, key = authority.issue("server")
+        authority.issue("server")
         authority.issue("client", common_name="app")
+        yield directory
+
+
+@contextmanager
+def serving(*options, password=PASSWORD, kind="onggi"):
+    """A server with a TLS port, and the directory of its certificates, its CA's, and a client's."""
+    with certificates_in_directory() as directory:
+        certificate, key = f"{directory}/server.pem", f"{directory}/server.key"
         port = free_port()
         files = [("tls-cert-file", certificate), ("tls-key-file", key), ("tls-ca-cert-file", f"{directory}/ca.pem")]
         with Server(kind, password=password, options=[("tls-port", port), *files, *options]) as server:
@@ -62,6 +70,15 @@ def own_tools(job):
         )
 
 
+def confined(job):
+    """A sandboxed server of its own: only the certificates are taken."""
+    with certificates_in_directory() as directory:
+        job.command(
+            ["python3", "confined.py", directory, need.onggi(), free_port(), free_port()],
+            name="a server in its sandbox", cwd=HOME, timeout=SECONDS_MAX, counts=True,
+        )
+
+
 def moves(job):
     """A primary of Redis that is reached over TLS: Debian's has it built in."""
     python = need.python_environment() / "python"
@@ -93,6 +110,7 @@ def run(job: Job):
     certificates(job)
     redis_cli(job)
     own_tools(job)
+    confined(job)
     moves(job)
     for client in clients.ALL:
         if client.name not in APPLICATIONS:

@@ -181,6 +181,10 @@ settings! {
     acl_pubsub_default: ChannelDefault,
     /// `acllog-max-len`: entries that ACL LOG keeps.
     acl_log_entries_max: u64,
+    /// `sandbox`: whether the process gives up other programs and files.
+    sandbox: bool,
+    /// `sandbox-allow-path`: files that it may use besides, separated by blanks.
+    sandbox_allow_path: String,
     /// `enable-debug-command`: which clients may use DEBUG.
     enable_debug_command: DebugCommand,
 

@@ -1,6 +1,7 @@
 //! The settings of TLS: which directives they are, and what they ask of crate `tls`.
 
 use config::{Directive, Settings, TlsAuthClients};
+use std::io;
 use tls::{ClientAuth, Loaded, Options, TlsError};
 
 /// Whether a change of this directive makes new configurations.
@@ -13,8 +14,19 @@ pub(crate) fn concerns(row: &Directive) -> bool {
 /// # Errors
 /// The directive or file at fault. Nothing has changed.
 pub(crate) fn load(settings: &Settings) -> Result<Loaded, TlsError> {
-    tls::load(&options(settings))
+    tls::load(&options(settings)).map_err(|error| match error {
+        TlsError::Read { directive, path, source }
+            if source.kind() == io::ErrorKind::PermissionDenied && sandbox::excludes(&path) =>
+        {
+            TlsError::Read { directive, path, source: io::Error::other(OUTSIDE) }
+        }
+        error => error,
+    })
 }
+
+/// Why a file cannot be read that the system would let the server's user read.
+const OUTSIDE: &str =
+    "it is outside of the directories of the start (sandbox yes); give its directory to sandbox-allow-path and restart";
 
 /// Whether a listener or a connection to another server uses TLS.
 pub(crate) fn is_used(settings: &Settings) -> bool {

@@ -5,6 +5,7 @@ mod backup;
 mod bench;
 mod cli;
 mod config_cmd;
+mod confined;
 mod export;
 mod held;
 mod history;

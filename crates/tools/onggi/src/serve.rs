@@ -1,7 +1,7 @@
 //! `onggi serve [FILE] [--directive value ...]`: starts the server, reports its address, and stops it on a signal.
 
 use crate::log::ServerLog;
-use crate::{signals, supervisor, web};
+use crate::{confined, signals, supervisor, web};
 use base::clock::SystemClock;
 use base::random::OsEntropy;
 use clap::Args;
@@ -71,6 +71,11 @@ pub fn run(args: ServeArgs) -> ExitCode {
 
 fn start(line: CommandLine, mut loaded: Loaded, log: &ServerLog) -> Result<(), Box<dyn std::error::Error>> {
     log.take_events();
+    let dir = std::path::absolute(&loaded.settings.dir).unwrap_or_else(|_| loaded.settings.dir.clone());
+    let found = data_directory::look(&vfs::RealFs, &loaded.settings)?;
+    let listeners = server::serve::listen(&loaded.settings)?;
+    // Before the first thread: the kernel restricts this one and those that it starts.
+    let sandboxed = confined::begin(&loaded)?;
     if let Err(error) = heap::begin() {
         log.warn(&format!("arena allocator disabled ({error}); large collections may cause latency spikes"));
     }
@@ -88,16 +93,13 @@ fn start(line: CommandLine, mut loaded: Loaded, log: &ServerLog) -> Result<(), B
     }
     let (entropy, clock) = (Arc::new(OsEntropy), Arc::new(SystemClock::new()));
     let rdb = Arc::new(RdbFile::new(&loaded.settings.rdb_file, clock.clone(), entropy.clone())?);
-    let dir = std::path::absolute(&loaded.settings.dir).unwrap_or_else(|_| loaded.settings.dir.clone());
-    let found = data_directory::look(&vfs::RealFs, &loaded.settings)?;
-    let listeners = server::serve::listen(&loaded.settings)?;
     let addresses: Vec<_> = listeners.iter().map(ToString::to_string).collect();
     let acceptor = Acceptor::new(listeners)?;
     let control = Control::default();
     let page = web::start(&loaded, &control)?;
     page.warning().iter().for_each(|warning| log.warn(warning));
     signals::handle(control.clone(), log.clone(), line)?;
-    banner(&loaded, &dir, &addresses.join(", "), &page.place()).iter().for_each(|line| log.say(line));
+    banner(&loaded, &dir, &addresses.join(", "), &page.place(), &sandboxed).iter().for_each(|line| log.say(line));
     if let Found::New { others } = found {
         log.say(&format!("new data directory {}: the database is empty{}", dir.display(), beside(others)));
     }
@@ -123,7 +125,7 @@ fn beside(others: usize) -> String {
 }
 
 /// The first lines of the log.
-fn banner(loaded: &Loaded, dir: &Path, addresses: &str, page: &str) -> Vec<String> {
+fn banner(loaded: &Loaded, dir: &Path, addresses: &str, page: &str, sandboxed: &str) -> Vec<String> {
     let settings = &loaded.settings;
     let memory = match settings.maxmemory_bytes {
         0 => "no limit (maxmemory 0)".to_owned(),
@@ -139,6 +141,7 @@ fn banner(loaded: &Loaded, dir: &Path, addresses: &str, page: &str) -> Vec<Strin
         format!("memory budget:  {memory}"),
         format!("compression:    {}", settings.compression),
         format!("page, metrics:  {page}"),
+        format!("sandbox:        {sandboxed}"),
     ]
 }
 

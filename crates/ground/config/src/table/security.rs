@@ -2,7 +2,7 @@
 
 use crate::directive::Directive;
 use crate::field::Field;
-use crate::field::{choice, integer, optional_path};
+use crate::field::{choice, flag, integer, optional_path, text};
 use crate::inert::Inert;
 
 pub(super) static SECURITY: &[Directive] = &[
@@ -57,6 +57,22 @@ pub(super) static SECURITY: &[Directive] = &[
         "entries",
         "How many denied requests and logins ACL LOG shows at most.",
     ),
+    Directive::supported(
+        "sandbox",
+        flag!(sandbox),
+        "yes",
+        "",
+        "Takes from the process what a server never needs: other programs, by seccomp, and files outside of the directories          that settings name, by Landlock. The log says at the start which parts are in force. A kernel that lacks a part starts          the server without it.",
+    )
+    .at_start(),
+    Directive::supported(
+        "sandbox-allow-path",
+        text!(sandbox_allow_path),
+        "",
+        "",
+        "Further directories or files that the server may read and write in spite of `sandbox`, such as a directory for later          certificates. Blanks separate them; with more than one, quote the whole.",
+    )
+    .at_start(),
     Directive::always_refused(
         "rename-command",
         "commands keep their names, so a command that this line hides could still be called",
