@@ -12,6 +12,7 @@ from suite import Server, Suite
 
 AREAS = [
     "output", "input", "arguments", "connections", "login", "keys", "payloads", "memory", "sockets", "clock", "tls",
+    "users",
 ]
 
 

@@ -329,6 +329,54 @@ impl Drop for Directory {
     }
 }
 
+/// CONFIG REWRITE writes the users of a running server as `user` lines, next to what the file had, and a start from it
+/// has the same users. With an ACL file it writes none.
+#[test]
+fn config_rewrite_keeps_the_users_of_a_running_server() {
+    let directory = Directory::new("rewrite");
+    let hash = Hash::of(b"pw");
+    let text = format!("# users\nuser alice on #{hash} ~a:* +get\nuser gone on nopass\nmaxclients 100\n");
+    let path = directory.file("onggi.conf", &text);
+    let ok = Reply::Simple("OK".into());
+    let list = |server: &Served| match server.connect().run(&["ACL", "LIST"]) {
+        Reply::List(lines) => lines,
+        other => panic!("{other:?}"),
+    };
+    let before = {
+        let server = Served::start(&[&path, "--workers", "1"]);
+        let mut admin = server.connect();
+        assert_eq!(admin.run(&["ACL", "SETUSER", "alice", "+set", "(%R~b +@read)"]), ok);
+        assert_eq!(admin.run(&["ACL", "SETUSER", "bob", "on", ">secret words", "&news.*", "db=0,3", "+@all"]), ok);
+        assert_eq!(admin.run(&["ACL", "DELUSER", "gone"]), Reply::Int(1));
+        assert_eq!(admin.run(&["CONFIG", "REWRITE"]), ok);
+        list(&server)
+    };
+    let written = std::fs::read_to_string(&path).expect("the file is there");
+    assert!(written.starts_with("# users\n") && written.contains("\nmaxclients 100\n"), "{written}");
+    let of_alice =
+        format!("user alice on #{hash} ~a:* resetchannels -@all +get +set (%R~b resetchannels -@all +@read)");
+    assert_eq!(written.lines().filter(|line| *line == of_alice).count(), 1, "{written}");
+    assert_eq!(written.matches("\nuser ").count(), 2, "alice and bob, and not gone: {written}");
+    assert!(!written.contains("secret words"), "{written}");
+    {
+        let server = Served::start(&[&path, "--workers", "1"]);
+        assert_eq!(list(&server), before);
+        let mut bob = server.connect();
+        assert_eq!(bob.run(&["AUTH", "bob", "secret words"]), ok);
+        assert_eq!(bob.run(&["CONFIG", "REWRITE"]), ok, "a second one");
+    }
+    assert_eq!(std::fs::read_to_string(&path).expect("the file is there"), written, "changes nothing");
+
+    let users = directory.file("users.acl", "user default on nopass ~* &* +@all\n");
+    let path = directory.file("with-file.conf", &format!("aclfile {users}\n"));
+    let server = Served::start(&[&path, "--workers", "1"]);
+    let mut admin = server.connect();
+    assert_eq!(admin.run(&["ACL", "SETUSER", "carol", "on"]), ok);
+    assert_eq!(admin.run(&["CONFIG", "REWRITE"]), ok);
+    let written = std::fs::read_to_string(&path).expect("the file is there");
+    assert!(!written.contains("user carol") && written.contains("aclfile"), "{written}");
+}
+
 /// ACL SAVE writes what a start and ACL LOAD read. A file with a mistake changes nothing and starts no server.
 #[test]
 fn an_acl_file_is_loaded_saved_and_loaded_again() {

@@ -146,7 +146,8 @@ def clock(job):
             "FAKETIME_NO_CACHE": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         }
-        with Server("onggi", env=env) as server:
+        # The library reads its file inside the server.
+        with Server("onggi", options=[("sandbox-allow-path", directory)], env=env) as server:
             attack(job, "clock", server, env={"ONGGI_FAKETIME_FILE": str(file)})
 
 
@@ -154,6 +155,15 @@ def tls(job, times=1):
     """Clients of a TLS port that asks for no certificate."""
     with serving(("tls-auth-clients", "no"), password=None) as (server, directory):
         attack(job, "tls", server, times, env={VARIABLE: directory, f"{VARIABLE}_PORT": str(server.tls_port)})
+
+
+def users(job, times=1):
+    """Users with few rights, and an ACL file that the attack writes."""
+    with TemporaryDirectory(prefix="onggi-users-") as directory:
+        file = Path(directory) / "users.acl"
+        file.write_text("user default on nopass ~* &* +@all\n")
+        with Server("onggi", options=[("aclfile", file), ("proto-max-bulk-len", "1mb")]) as server:
+            attack(job, "users", server, times, env={"ONGGI_TEST_ACL_FILE": str(file)})
 
 
 def few_descriptors(job):
@@ -175,6 +185,7 @@ def run(job: Job, times=1):
         memory(job, MEMORY_TIMES_IN_TEST, options)
     few_descriptors(job)
     tls(job, times)
+    users(job, times)
     try:
         clock(job)
     except Skip as reason:

@@ -5,7 +5,9 @@ use crate::Configuration;
 use command::acl::{FileError, Hashing, read_users, write_users};
 use command::login::Login;
 use command::{CommandTable, Ctx, Host, Stop};
-use std::path::PathBuf;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const NO_FILE: Stop = Stop::error(
@@ -26,6 +28,30 @@ pub(super) fn load_users(host: &Host, text: &[u8], path: &str) -> Result<(), Fil
     Ok(())
 }
 
+/// Longest ACL file. A user of the usual rules has some hundred bytes.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// The text of an ACL file.
+///
+/// # Errors
+/// The system's error, and what is no file or too long.
+pub(super) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    // Before it is opened: opening a named pipe would wait for its writer.
+    let about = fs::metadata(path)?;
+    if !about.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut text = Vec::new();
+    if about.len() <= FILE_BYTES_MAX {
+        // It may grow meanwhile.
+        fs::File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
+        if text.len() as u64 <= FILE_BYTES_MAX {
+            return Ok(text);
+        }
+    }
+    Err(io::Error::other("it is longer than 64 MiB"))
+}
+
 fn path(ctx: &Ctx<'_>) -> Result<PathBuf, Stop> {
     ctx.host.part::<Configuration>().current().acl_file.clone().ok_or(NO_FILE)
 }
@@ -44,7 +70,7 @@ pub(super) fn save(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 pub(super) fn load(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let path = path(ctx)?;
     let shown = path.display().to_string();
-    let loaded = std::fs::read(&path)
+    let loaded = read_file(&path)
         .map_err(|error| Stop::error_with(format!("ERR Error loading ACLs, opening file '{shown}': {error}")));
     let text = loaded?;
     let (users, table) = (&login(ctx).users, ctx.host.part::<Arc<CommandTable>>());

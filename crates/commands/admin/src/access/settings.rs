@@ -1,6 +1,6 @@
 //! Users of the configuration: `user` lines and `aclfile` at startup, and lines for CONFIG REWRITE.
 
-use super::file::load_users;
+use super::file::{load_users, read_file};
 use command::acl::{DEFAULT_USER, FileError, Rules, RulesError};
 use command::login::Login;
 use command::{CommandTable, Host};
@@ -44,7 +44,7 @@ pub fn set_users(host: &Host, settings: &Settings) -> Result<(), UsersError> {
         if !settings.users.is_empty() {
             return Err(UsersError::TwoPlaces(path.clone()));
         }
-        let text = std::fs::read(path).map_err(|error| UsersError::Unreadable { path: path.clone(), error })?;
+        let text = read_file(path).map_err(|error| UsersError::Unreadable { path: path.clone(), error })?;
         load_users(host, &text, &path.display().to_string())?;
     }
     for line in &settings.users {

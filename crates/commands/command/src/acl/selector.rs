@@ -194,7 +194,8 @@ impl Selector {
         if before.contains(&b'|') {
             return Err(RuleError::FirstArgumentOfSubcommand);
         }
-        if argument.is_empty() {
+        // Others would be several rules, or another one, in an ACL file.
+        if argument.is_empty() || has_spaces(argument) || std::str::from_utf8(argument).is_err() {
             return Err(RuleError::Syntax);
         }
         match row {

@@ -123,6 +123,7 @@ fn a_wrong_rule_changes_nothing_and_is_named() {
         ("+client|nosuch", RuleError::Unknown),
         ("+client|id|x", RuleError::FirstArgumentOfSubcommand),
         ("+client|", RuleError::Syntax),
+        ("+select|0\x0b1", RuleError::Syntax),
         ("%~x", RuleError::Syntax),
         ("%", RuleError::Syntax),
         ("%RR~x", RuleError::Syntax),
