@@ -14,7 +14,7 @@ PASSWORD = "correct-horse-battery"
 SECONDS_MAX = 300
 # Programs of tests/clients that use TLS when this names a directory with certificates.
 VARIABLE = "ONGGI_TEST_TLS"
-APPLICATIONS = ("redis-py", "ioredis", "go-redis")
+APPLICATIONS = ("redis-py", "ioredis", "go-redis", "jedis", "redis-rs")
 
 
 @contextmanager

@@ -1,12 +1,21 @@
 //! Connections to the server under test, and the reporting of checks.
 
-use redis::{Client, Connection, ConnectionAddr, IntoConnectionInfo, RedisError};
+use redis::{Client, ClientTlsConfig, Connection, ConnectionAddr, IntoConnectionInfo, RedisError, TlsCertificates};
 use std::cell::Cell;
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// What a check fails with.
 pub type Problem = Box<dyn std::error::Error>;
+
+/// The CA and the client's certificate, if ONGGI_TEST_TLS names their directory.
+fn tls_certificates() -> Option<TlsCertificates> {
+    let directory = PathBuf::from(std::env::var_os("ONGGI_TEST_TLS")?);
+    let file = |name: &str| std::fs::read(directory.join(name)).expect("the certificates are there");
+    let client_tls = Some(ClientTlsConfig { client_cert: file("client.pem"), client_key: file("client.key") });
+    Some(TlsCertificates { client_tls, root_cert: Some(file("ca.pem")) })
+}
 
 /// Makes connections and reports checks as `ok - NAME` or `not ok - NAME: REASON`.
 pub struct Harness {
@@ -34,8 +43,12 @@ impl Harness {
 
     /// A client of database `db` with this password, in the protocol named by `protocol` (`resp2` or `resp3`).
     pub fn client(&self, db: i64, password: &str, protocol: &str) -> Client {
-        let url = format!("redis://:{password}@{}:{}/{db}?protocol={protocol}", self.host, self.port);
-        Client::open(url).expect("a valid address")
+        let rest = format!(":{password}@{}:{}/{db}?protocol={protocol}", self.host, self.port);
+        match tls_certificates() {
+            Some(certificates) => Client::build_with_tls(format!("rediss://{rest}"), certificates),
+            None => Client::open(format!("redis://{rest}")),
+        }
+        .expect("a valid address")
     }
 
     /// A connection in RESP3 to database `db`.

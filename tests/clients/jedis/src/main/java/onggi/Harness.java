@@ -1,8 +1,10 @@
 package onggi;
 
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Objects;
 import java.util.function.BooleanSupplier;
+import javax.net.ssl.SSLParameters;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.Jedis;
@@ -50,7 +52,14 @@ final class Harness {
     }
 
     private static DefaultJedisClientConfig.Builder config(RedisProtocol protocol) {
-        return DefaultJedisClientConfig.builder().protocol(protocol).socketTimeoutMillis(60_000).clientName("wordnet");
+        var config = DefaultJedisClientConfig.builder().protocol(protocol).socketTimeoutMillis(60_000);
+        String directory = System.getenv("ONGGI_TEST_TLS");
+        if (directory != null) {
+            var checked = new SSLParameters();
+            checked.setEndpointIdentificationAlgorithm("HTTPS");
+            config.ssl(true).sslSocketFactory(Certificates.sockets(Path.of(directory))).sslParameters(checked);
+        }
+        return config.clientName("wordnet");
     }
 
     void check(String name, Body body) {
