@@ -4,6 +4,7 @@
 mod arcus_clients;
 mod audit;
 mod budget;
+mod busy;
 mod checkpoint;
 mod clocks;
 mod collections;

@@ -11,7 +11,7 @@ use config::{CommandLine, load};
 use server::dialect::Language;
 use server::listen::{Acceptor, AcceptorHandle, Endpoint, Entrance, Kind, Listener, listen_tcp};
 use server::serve::{Control, Keeping, Recover, ServeError, serve};
-use std::io::{BufReader, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -185,6 +185,14 @@ impl Client {
     /// Sends nothing more.
     pub fn end(&mut self) {
         self.0.get_mut().shutdown(Shutdown::Write).expect("an open connection");
+    }
+
+    /// Whether the next reply begins within this time.
+    pub fn has_reply_within(&mut self, time: Duration) -> bool {
+        self.0.get_ref().set_read_timeout(Some(time)).expect("a socket takes a time limit");
+        let has_reply = self.0.fill_buf().is_ok_and(|bytes| !bytes.is_empty());
+        self.0.get_ref().set_read_timeout(Some(SILENCE_MAX)).expect("a socket takes a time limit");
+        has_reply
     }
 
     /// The next reply; `None` when the server has closed the connection.

@@ -14,8 +14,10 @@ use config::EndFlags;
 use durability::Durability;
 use parking_lot::{Condvar, Mutex};
 use proto::ReplyBuffer;
+use script::Scripts;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
+use store::Store;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&SHUTDOWN];
@@ -243,6 +245,10 @@ fn shutdown(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         }
         ctx.reply.ok();
         return Ok(());
+    }
+    let store = ctx.host.find::<Arc<Store>>();
+    if flags.save != Some(false) && store.is_some_and(|store| store.gate.is_busy()) {
+        return Err(Stop::error(ctx.host.part::<Arc<Scripts>>().running.kind().busy()));
     }
     if flags.save == Some(true) && ctx.host.find::<Arc<Durability>>().is_none() {
         return Err(MEMORY_ONLY);

@@ -49,7 +49,7 @@ fn explain(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let grouping = grouping(ctx)?;
     let info = ctx.session.info.clone();
     let closer = ctx.host.find::<Clients>().and_then(Clients::closer);
-    let caller = Caller { worker: info.worker, client: info.id, closer };
+    let caller = Caller { worker: info.worker(), client: info.id, closer };
     let store = ctx.host.part::<Arc<Store>>().clone();
     let explanation = Arc::new(Explanation::new(ctx.ks.space(), grouping, store, caller));
     ctx.host.part::<Arc<Explanations>>().add(&explanation);

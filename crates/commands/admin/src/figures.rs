@@ -63,6 +63,8 @@ pub struct Rates {
 /// The figures of a whole server.
 pub struct Figures {
     workers: Vec<Arc<WorkerFigures>>,
+    /// The last of them is the attendant.
+    has_attendant: bool,
     samples: Mutex<VecDeque<Sample>>,
     peak_bytes: AtomicU64,
     /// Memory at the first sample.
@@ -72,10 +74,28 @@ pub struct Figures {
 impl Figures {
     /// The figures of these workers.
     pub fn new(workers: Vec<Arc<WorkerFigures>>) -> Self {
-        Self { workers, samples: Mutex::default(), peak_bytes: AtomicU64::new(0), startup: OnceLock::new() }
+        Self {
+            workers,
+            has_attendant: false,
+            samples: Mutex::default(),
+            peak_bytes: AtomicU64::new(0),
+            startup: OnceLock::new(),
+        }
     }
 
-    /// The workers, by number.
+    /// The last worker only attends to connections that a busy script keeps waiting.
+    #[must_use]
+    pub fn with_attendant(mut self) -> Self {
+        self.has_attendant = true;
+        self
+    }
+
+    /// How many workers serve clients at all times.
+    pub fn worker_count(&self) -> usize {
+        self.workers.len() - usize::from(self.has_attendant)
+    }
+
+    /// The workers, by number, with the attendant.
     pub fn workers(&self) -> &[Arc<WorkerFigures>] {
         &self.workers
     }

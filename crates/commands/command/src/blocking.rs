@@ -396,7 +396,7 @@ impl Waiter for WaitingCommand {
 
     fn wake(&self) {
         if let Some(closer) = &self.closer {
-            closer.end_wait(self.info.worker, self.info.id);
+            closer.end_wait(self.info.worker(), self.info.id);
         }
     }
 }

@@ -78,7 +78,7 @@ fn remember_keys(ctx: &mut Ctx<'_>, row: &Row) {
     let tracking = ctx.host.part::<Arc<Tracking>>();
     row.spec.visit_keys(&ctx.args, |index, spec| {
         if !spec.flags.contains(KeyFlags::NOT_KEY) {
-            tracking.remember(session.id, ctx.args.bytes(index).unwrap_or_default(), session.info.worker);
+            tracking.remember(session.id, ctx.args.bytes(index).unwrap_or_default(), session.info.worker());
         }
     });
 }

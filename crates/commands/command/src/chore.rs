@@ -227,7 +227,7 @@ impl Ctx<'_> {
 
     /// Has this client's worker run the request again.
     fn wake(&self) -> Wake {
-        let (worker, client) = (self.session.info.worker, self.session.info.id);
+        let (worker, client) = (self.session.info.worker(), self.session.info.id);
         let closer = self.host.find::<Clients>().and_then(Clients::closer);
         Box::new(move || closer.into_iter().for_each(|closer| closer.end_wait(worker, client)))
     }

@@ -122,6 +122,11 @@ pub struct Activity {
     pub reply_buffer_bytes: usize,
 }
 
+/// Its worker has requests of it, or keeps something for it.
+const ACTIVE: u8 = 0;
+/// Nothing of it is under way: what its worker knows of it stands in its [`ClientInfo`].
+const RESTING: u8 = 1;
+
 /// One connection, as others may see it.
 pub struct ClientInfo {
     /// The number CLIENT ID answers; never used twice.
@@ -135,7 +140,9 @@ pub struct ClientInfo {
     /// When it connected.
     pub connected_at: UnixMs,
     /// The worker that serves it.
-    pub worker: usize,
+    worker: AtomicUsize,
+    /// Whether it may be lent: [`ACTIVE`] or [`RESTING`].
+    lease: AtomicU8,
     /// Commands run; counted by the executor.
     pub commands: Counter,
     /// Bytes received; counted by the worker.
@@ -184,7 +191,8 @@ impl ClientInfo {
             local_address,
             descriptor: -1,
             connected_at,
-            worker: 0,
+            worker: AtomicUsize::new(0),
+            lease: AtomicU8::new(ACTIVE),
             commands: Counter::default(),
             received_bytes: Counter::default(),
             sent_bytes: Counter::default(),
@@ -211,6 +219,44 @@ impl ClientInfo {
             unsent_bytes: AtomicUsize::new(0),
             reply_buffer_bytes: AtomicUsize::new(0),
         }
+    }
+
+    /// The worker that serves it.
+    #[inline]
+    pub fn worker(&self) -> usize {
+        self.worker.load(Ordering::Relaxed)
+    }
+
+    /// Notes that this worker is about to read requests of it. True, with nothing noted, when the worker has lent it
+    /// to another, and takes it back first.
+    #[inline]
+    pub fn begin(&self, worker: usize) -> bool {
+        let is_lent = self.worker() != worker;
+        if !is_lent {
+            self.lease.store(ACTIVE, Ordering::Relaxed);
+        }
+        is_lent
+    }
+
+    /// Notes that nothing of it is under way. Called by its worker after it has published the connection's state.
+    #[inline]
+    pub fn rest(&self) {
+        self.lease.store(RESTING, Ordering::Relaxed);
+    }
+
+    /// Lends it to a worker, if nothing of it is under way. Its own worker does nothing meanwhile, and knows it.
+    pub fn lend(&self, worker: usize) -> bool {
+        let is_lent = self.lease.compare_exchange(RESTING, ACTIVE, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if is_lent {
+            self.worker.store(worker, Ordering::Relaxed);
+        }
+        is_lent
+    }
+
+    /// From now on this worker serves it.
+    pub fn move_to(&self, worker: usize) {
+        self.worker.store(worker, Ordering::Relaxed);
+        self.lease.store(ACTIVE, Ordering::Relaxed);
     }
 
     /// Publishes where the connection stands. Called by its worker, once a turn and connection.
@@ -281,7 +327,7 @@ impl ClientInfo {
 
     /// Where messages find it.
     pub fn receiver(&self) -> Receiver {
-        Receiver { client: self.id, worker: self.worker, slot: self.slot.load(Ordering::Relaxed) }
+        Receiver { client: self.id, worker: self.worker(), slot: self.slot.load(Ordering::Relaxed) }
     }
 
     /// Its place among the connections of its worker, which calls this before the first request runs.
@@ -314,6 +360,11 @@ impl ClientInfo {
     /// Publishes its user.
     pub fn set_user(&self, user: Arc<User>) {
         *self.user.lock() = Some(user);
+    }
+
+    /// Its user; `None` for the user that every connection begins as.
+    pub fn user(&self) -> Option<Arc<User>> {
+        self.user.lock().clone()
     }
 
     /// The name of its user.
@@ -554,6 +605,7 @@ impl Clients {
             return None;
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let worker = AtomicUsize::new(worker);
         let info = Arc::new(ClientInfo { descriptor, worker, ..ClientInfo::new(id, address, local_address, now) });
         registry.insert(id, info.clone());
         self.accepted.fetch_add(1, Ordering::Relaxed);
@@ -570,7 +622,7 @@ impl Clients {
         let Some(info) = self.registry.lock().remove(&id) else { return false };
         info.killed.store(true, Ordering::Relaxed);
         if let Some(closer) = self.closer.get() {
-            closer.close(info.worker, id);
+            closer.close(info.worker(), id);
         }
         true
     }
@@ -582,7 +634,7 @@ impl Clients {
             return false;
         }
         if let Some(closer) = self.closer.get() {
-            closer.end_wait(info.worker, id);
+            closer.end_wait(info.worker(), id);
         }
         true
     }

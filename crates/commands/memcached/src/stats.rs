@@ -77,7 +77,7 @@ fn general(ctx: &mut Ctx<'_>) {
     line(ctx, "bytes_read", figures.sum_stats(|stats| stats.input_bytes.get()));
     line(ctx, "bytes_written", figures.sum_stats(|stats| stats.output_bytes.get()));
     line(ctx, "limit_maxbytes", settings.maxmemory_bytes);
-    line(ctx, "threads", figures.workers().len());
+    line(ctx, "threads", figures.worker_count());
     line(ctx, "bytes", store.used_bytes());
     line(ctx, "curr_items", items);
     line(ctx, "evictions", figures.sum(|worker| worker.evicted_keys.get()));
@@ -126,6 +126,6 @@ fn settings(ctx: &mut Ctx<'_>) {
     line(ctx, "flush_enabled", if settings.memcached_flush { "yes" } else { "no" });
     line(ctx, "evictions", if settings.maxmemory_policy == config::EvictionPolicy::NoEviction { "off" } else { "on" });
     line(ctx, "cas_enabled", "yes");
-    line(ctx, "num_threads", ctx.host.part::<Arc<Figures>>().workers().len());
+    line(ctx, "num_threads", ctx.host.part::<Arc<Figures>>().worker_count());
     line(ctx, "auth_enabled_ascii", if settings.requirepass.is_empty() { "no" } else { "yes" });
 }

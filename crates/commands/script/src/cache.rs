@@ -67,7 +67,6 @@ pub struct Scripts {
     evicted: AtomicU64,
     /// Bytes of the states of all workers.
     states_bytes: AtomicUsize,
-    is_alone: bool,
     busy_after_ms: AtomicU64,
     /// How many functions these libraries have registered.
     #[cfg(feature = "lua")]
@@ -75,9 +74,9 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    /// No scripts, for a server of this many workers.
-    pub fn of_workers(workers: usize) -> Self {
-        let scripts = Self { is_alone: workers == 1, ..Self::default() };
+    /// No scripts.
+    pub fn new() -> Self {
+        let scripts = Self::default();
         scripts.set_busy_after_ms(BUSY_AFTER_MS);
         scripts
     }
@@ -90,11 +89,6 @@ impl Scripts {
     /// A script that runs longer than this is busy: requests of others are refused, and SCRIPT KILL is the way out.
     pub fn busy_after(&self) -> Duration {
         Duration::from_millis(self.busy_after_ms.load(Ordering::Relaxed))
-    }
-
-    /// Whether one worker does everything, so that nothing else runs while a script does.
-    pub fn is_alone(&self) -> bool {
-        self.is_alone
     }
 
     /// The script of this digest, in any case of letters.

@@ -255,6 +255,7 @@ impl Worker {
             is_read_only: is_read_only || flags.is_declared && flags.no_writes,
             has_written: false,
             lacks_rows: false,
+            is_attended: false,
             is_in_transaction: running.is_some(),
             may_fetch: ctx.ks.may_fetch(),
             is_out_of_memory: !flags.allow_oom && store.is_some_and(|store| store.is_over_budget()),
@@ -269,7 +270,11 @@ impl Worker {
             Code::Script(function) => engine.run(function, &mut keys, &mut args, &mut running_script),
             Code::Function(function) => engine.call(function, &mut keys, &mut args, &mut running_script),
         };
-        let (lacks_rows, end) = (running_script.lacks_rows, running_script.end);
+        let Running { lacks_rows, end, is_attended, .. } = running_script;
+        if is_attended && let Some(attendant) = scripts.running.attendant() {
+            // While requests of others are still refused: those that come later are for this worker.
+            attendant.end();
+        }
         scripts.running.end();
         if let Some(store) = store.filter(|store| store.gate.is_busy()) {
             store.gate.set_busy(false);
@@ -293,9 +298,8 @@ impl Worker {
     }
 }
 
-/// What a script answers that was ended on a server whose one worker cannot read SCRIPT KILL meanwhile.
-const TOO_LONG: &str = "ERR the script ran past busy-reply-threshold and was ended: the one worker of this server \
-                        could not run SCRIPT KILL meanwhile; set workers to 2 or more";
+/// What a script answers that was ended by the end of the server.
+const ABANDONED: &str = "ERR the server ends without saving, and has ended the script";
 
 /// Writes a line of a script to the server's log.
 pub(crate) fn log(level: u8, text: &[u8]) {
@@ -324,6 +328,8 @@ struct Running<'r, 'c> {
     /// A command that may change entries has run.
     has_written: bool,
     lacks_rows: bool,
+    /// Others serve the connections of this worker.
+    is_attended: bool,
     /// Some rows may not be in memory.
     may_fetch: bool,
     /// Commands before it may have changed entries.
@@ -479,13 +485,18 @@ impl Host for Running<'_, '_> {
         if let Some(store) = self.store.filter(|store| is_late && !store.gate.is_busy()) {
             store.gate.set_busy(true);
             self.show();
+            let worker = self.ctx.session.info.worker();
+            self.is_attended = self.scripts.running.attendant().is_some_and(|attendant| attendant.begin(worker));
         }
-        // A script that has written continues: half of its changes must not be the end.
-        self.end = match (self.has_written, self.scripts.running.is_killed()) {
-            (false, true) => Some(self.scripts.running.kind().killed()),
-            (false, false) if is_late && self.scripts.is_alone() => Some(TOO_LONG),
-            _ => None,
-        };
+        let running = &self.scripts.running;
+        if running.is_abandoned() {
+            self.ctx.ks.abandon();
+            self.ctx.session.close_after_replies = true;
+            self.end = Some(ABANDONED);
+        } else if running.is_killed() && !self.has_written {
+            // One that has written continues: half of its changes must not be the end.
+            self.end = Some(running.kind().killed());
+        }
         self.end.map_or(Ok(()), Err)
     }
 }

@@ -3,9 +3,18 @@
 use crate::cache::Scripts;
 use command::{Ctx, Stop};
 use parking_lot::Mutex;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+
+/// Serves others while a script keeps a worker.
+pub trait Attend: Send + Sync {
+    /// A script keeps this worker. False when no other thread serves its connections.
+    fn begin(&self, worker: usize) -> bool;
+
+    /// It has ended, and its worker waits in this call until it has its connections back.
+    fn end(&self);
+}
 
 /// What runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,12 +57,15 @@ pub struct RunningFunction {
 }
 
 /// The state of the script that runs. The worker that runs it writes it, except for the order to end.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Running {
     is_running: AtomicBool,
     is_function: AtomicBool,
     has_written: AtomicBool,
     is_killed: AtomicBool,
+    /// The server ends without saving: whatever runs is to end, and nothing of it is kept.
+    is_abandoned: AtomicBool,
+    attendant: OnceLock<Arc<dyn Attend>>,
     /// The function, once it is busy.
     function: Mutex<Option<RunningFunction>>,
 }
@@ -91,6 +103,27 @@ impl Running {
     /// Whether it is to end.
     pub fn is_killed(&self) -> bool {
         self.is_killed.load(Ordering::Acquire)
+    }
+
+    /// The server ends without saving: whatever runs, or will run, ends soon and leaves nothing in the log.
+    pub fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::Release);
+    }
+
+    /// Whether [`Running::abandon`] was called.
+    pub fn is_abandoned(&self) -> bool {
+        self.is_abandoned.load(Ordering::Acquire)
+    }
+
+    /// Sets who serves others while a script keeps a worker; once.
+    pub fn set_attendant(&self, attendant: Arc<dyn Attend>) {
+        // A second one would mean two sets of workers; the first stays.
+        let _ = self.attendant.set(attendant);
+    }
+
+    /// Who does, if anybody.
+    pub fn attendant(&self) -> Option<&dyn Attend> {
+        self.attendant.get().map(|attendant| &**attendant)
     }
 
     /// What runs, or ran last.

@@ -167,6 +167,9 @@ pub trait Keyspace {
         false
     }
 
+    /// Keeps nothing of what the command has changed for the log: the server ends, and entries are not read again.
+    fn abandon(&mut self) {}
+
     /// The libraries of functions, as a reply shows them. `None` where the implementation has none.
     fn libraries(&mut self) -> Option<Arc<Libraries>> {
         None

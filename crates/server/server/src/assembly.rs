@@ -131,13 +131,14 @@ impl ServerBuilder {
         }));
         let commands = commands.unwrap_or_else(Commands::all);
         let row_count = commands.table.rows().len();
-        let stats = (0..worker_count).map(|_| Arc::new(WorkerStats::new(row_count)));
+        // The attendant is a worker of its own.
+        let stats = (0..=worker_count).map(|_| Arc::new(WorkerStats::new(row_count)));
         let workers: Vec<_> = stats.map(|stats| Arc::new(WorkerFigures::new(stats))).collect();
-        let figures = Arc::new(Figures::new(workers.clone()));
+        let figures = Arc::new(Figures::new(workers.clone()).with_attendant());
         let latency = Arc::new(LatencyMonitor::new(&settings));
         let slow_log = Arc::new(CommandLog::new(&settings, latency.clone()));
         let about = About::new(&mut entropy.rng(), clock.now_ms(), file);
-        let outlets = Arc::new(Outlets::new(worker_count, move |worker| wake.wake(WorkerSet::one(worker))));
+        let outlets = Arc::new(Outlets::new(workers.len(), move |worker| wake.wake(WorkerSet::one(worker))));
         let host = Host::default()
             .with(commands.table.clone())
             .with(figures.clone())
@@ -146,7 +147,7 @@ impl ServerBuilder {
             .with::<Arc<dyn Observer>>(slow_log.clone())
             .with(store.clone())
             .with(Clients::new(&commands.table))
-            .with(Arc::new(script::Scripts::of_workers(worker_count)))
+            .with(Arc::new(script::Scripts::new()))
             .with(Arc::new(Explanations::default()))
             .with(Arc::new(memcached::Sweeps::default()))
             .with(Observed::default())
@@ -194,7 +195,7 @@ pub struct Assembly {
     /// Its data.
     pub store: Arc<Store>,
     commands: Commands,
-    /// What each worker counts.
+    /// What each worker counts, the attendant last.
     pub workers: Vec<Arc<WorkerFigures>>,
     /// The totals of all workers.
     pub figures: Arc<Figures>,

@@ -108,6 +108,33 @@ impl Connection {
         }
     }
 
+    /// Whether nothing of it is under way: no request, no reply, nothing in its session that is not published.
+    #[inline]
+    pub fn is_at_rest(&self) -> bool {
+        self.reply.is_empty()
+            && self.unparsed.is_empty()
+            && self.waiting.is_empty()
+            && self.backlog.is_empty()
+            && !self.paused
+            && self.refused_bytes.is_none()
+            && self.behind.is_none()
+            && !self.is_overrun
+            && matches!(&self.dialect, Dialect::Resp(parser) if parser.large_bulk_bytes() == 0)
+            && self.session.is_at_rest()
+    }
+
+    /// Whether another worker may take it: nothing of it runs or waits, and no message is on its way to it.
+    pub fn is_movable(&self) -> bool {
+        let session = &self.session;
+        let receives = session.subscriptions.is_some() || session.tracking.is_some() || session.monitor;
+        let waits = session.is_busy() || session.preparation.is_some() || session.held_until.is_some();
+        !(receives || waits || self.paused || session.close_after_replies || self.watching)
+            && self.waiting.is_empty()
+            && self.backlog.is_empty()
+            && self.refused_bytes.is_none()
+            && self.behind.is_none()
+    }
+
     /// Publishes the connection's state; once a turn, before the first byte of the turn's replies is sent, so that a
     /// reader of a reply finds the state that follows from it.
     #[inline]

@@ -22,9 +22,11 @@ use command::Host;
 use command::pause::Pause;
 use config::EndFlags;
 use durability::{Cause, Durability, Phase, Tell};
+use script::Scripts;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
+use store::Store;
 
 /// Time between two looks at whether something is done.
 const LOOK: Duration = Duration::from_millis(5);
@@ -48,9 +50,10 @@ impl Ending<'_> {
             self.say(&format!("{order}: the server is to end"));
             pause.hold_for_end();
             self.phase(Phase::Stopping);
-            let saved = if self.wait_for_turns() { self.save(flags) } else { Ok(()) };
+            let (has_turned, has_abandoned) = self.wait_for_turns(flags);
+            let saved = if has_turned { self.save(flags) } else { Ok(()) };
             match saved {
-                Err(why) if !flags.force => {
+                Err(why) if !flags.force && !has_abandoned => {
                     pause.release_from_end();
                     self.phase(Phase::Ready);
                     self.warn(&format!("{order} refused: {why}. The server keeps serving. {REMEDY}"));
@@ -81,19 +84,30 @@ impl Ending<'_> {
         }
     }
 
-    /// Waits until each worker has ended the turn that it is in (E1); false when the server ends otherwise.
-    fn wait_for_turns(&self) -> bool {
+    /// Waits until each worker has ended the turn that it is in (E1); false when the server ends otherwise. An order
+    /// to save nothing gives up a script that runs past its time; then it cannot be refused or called off any more,
+    /// since the data is not what the log says.
+    fn wait_for_turns(&self, flags: EndFlags) -> (bool, bool) {
+        let gives_up = flags.save == Some(false);
+        let mut has_abandoned = false;
         let (passed, all_passed) = channel();
         self.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::Fence(passed.clone())));
         let mut left = self.mailboxes.len();
         while left > 0 {
             match all_passed.recv_timeout(LOOK) {
                 Ok(()) => left -= 1,
-                Err(RecvTimeoutError::Timeout) if !self.is_over() => {}
-                Err(_) => return false,
+                Err(RecvTimeoutError::Timeout) if !self.is_over() => {
+                    let is_busy = self.host.find::<Arc<Store>>().is_some_and(|store| store.gate.is_busy());
+                    if gives_up && is_busy && !has_abandoned && self.host.part::<ShutdownRequest>().decide() {
+                        self.warn("a script that runs past its time is given up, with what it has changed");
+                        self.host.part::<Arc<Scripts>>().running.abandon();
+                        has_abandoned = true;
+                    }
+                }
+                Err(_) => return (false, has_abandoned),
             }
         }
-        true
+        (true, has_abandoned)
     }
 
     /// Saves what the order and the settings ask for. An error says what is not durable.

@@ -222,17 +222,7 @@ impl Executor {
 
     /// Forgets a connection. Its requests in the running batch are dropped with it.
     pub fn close(&mut self, id: usize) -> Option<Connection> {
-        // Not taken out of the batch, whose keys have places of their own.
-        self.batch
-            .iter_mut()
-            .filter(|pending| pending.connection == id)
-            .for_each(|pending| pending.connection = CLOSED);
-        self.to_send.retain(|other| *other != id);
-        self.waiting.retain(|other| *other != id);
-        self.waiting_for_room.retain(|other| *other != id);
-        self.preparing.retain(|other| *other != id);
-        self.forget_rows(id);
-        let mut connection = self.connections.try_remove(id)?;
+        let mut connection = self.release(id)?;
         if let Some(block) = &connection.session.block {
             self.blocked.remove(id, block);
             connection.session.info.wait.close();
@@ -246,6 +236,36 @@ impl Executor {
             self.shared.monitors.fetch_sub(1, Ordering::Relaxed);
         }
         Some(connection)
+    }
+
+    /// Gives up a connection that lives on elsewhere.
+    pub fn release(&mut self, id: usize) -> Option<Connection> {
+        // Not taken out of the batch, whose keys have places of their own.
+        self.batch
+            .iter_mut()
+            .filter(|pending| pending.connection == id)
+            .for_each(|pending| pending.connection = CLOSED);
+        self.to_send.retain(|other| *other != id);
+        self.waiting.retain(|other| *other != id);
+        self.waiting_for_room.retain(|other| *other != id);
+        self.preparing.retain(|other| *other != id);
+        self.forget_rows(id);
+        let mut connection = self.connections.try_remove(id)?;
+        connection.listed = false;
+        Some(connection)
+    }
+
+    /// Puts what has become of a connection elsewhere in its place.
+    pub fn replace(&mut self, id: usize, mut connection: Connection) {
+        let Some(old) = self.connections.get_mut(id) else { return };
+        connection.charge = old.charge;
+        connection.listed = old.listed;
+        connection.stranger = old.stranger.take();
+        connection.session.last_write = connection.session.last_write.max(old.session.last_write);
+        connection.session.seen = connection.session.seen.max(old.session.seen);
+        connection.session.info.set_slot(id);
+        *old = connection;
+        self.follow_user_of(id);
     }
 
     /// The connection, if it is open.

@@ -40,6 +40,11 @@ impl<M> Mailbox<M> {
         }
     }
 
+    /// Takes the messages that `is_meant` names, for another worker than the one they were left for.
+    pub fn take_some(&self, is_meant: impl Fn(&M) -> bool) -> Vec<M> {
+        self.messages.lock().extract_if(.., |message| is_meant(message)).collect()
+    }
+
     /// Takes all messages. Called by the worker when it woke.
     pub fn take(&self, into: &mut Vec<M>) -> bool {
         let woken = self.pending.swap(false, Ordering::AcqRel);

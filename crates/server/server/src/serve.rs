@@ -18,6 +18,7 @@ pub use self::recovery::Recover;
 use self::deal::Dealer;
 use self::recovery::{is_end, spawn_recovery};
 use self::running::Server;
+use crate::desk::Desk;
 use crate::encryption;
 use crate::ending::Ending;
 use crate::listen::{Acceptor, AcceptorHandle};
@@ -64,16 +65,17 @@ pub fn serve(
     let handle = acceptor.handle();
     let (mut server, recover) =
         Server::assemble(loaded, handle.clone(), (entropy, clock), keeping, &control, contexts)?;
-    let worker_count = server.workers.len();
-    let queues = (0..worker_count).map(|_| Worker::event_queue()).collect::<io::Result<Vec<_>>>()?;
+    let worker_count = server.workers.len() - 1;
+    let queues = (0..=worker_count).map(|_| Worker::event_queue()).collect::<io::Result<Vec<_>>>()?;
     let _ = server.mailboxes.0.set(queues.iter().map(|(_, mailbox)| mailbox.clone()).collect());
     if recover.is_some() {
         // Before the first worker begins.
         server.shared.store.gate.begin_loading(server.shared.store.clock.now_ms());
     }
+    let desk = Arc::new(Desk::new(server.mailboxes.all().to_vec()));
     let audit = server.spawn_audit()?;
     let served = thread::scope(|scope| {
-        server.spawn_workers(scope, queues)?;
+        server.spawn_workers(scope, queues, &desk)?;
         let recovery =
             recover.map(|recover| spawn_recovery(scope, recover, &server.shared, worker_count, handle.clone()));
         let recovery = recovery.transpose()?;
@@ -85,7 +87,7 @@ pub fn serve(
             acceptor: handle.clone(),
         };
         let ending = thread::Builder::new().name("ending".to_owned()).spawn_scoped(scope, move || ending.run())?;
-        let mut dealer = Dealer::new(&server.shared, server.mailboxes.all());
+        let mut dealer = Dealer::new(&server.shared, server.mailboxes.all(), &desk);
         let result = acceptor.run(|socket, kind| dealer.deal(socket, kind));
         control.shutdown.close();
         server.end();
@@ -111,6 +113,15 @@ pub fn serve(
 /// What a thread has found. A panic of it propagates to the caller.
 fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Has no thread wait for the attendant any more when it ends, even by a panic.
+struct EndAttendant(Option<Arc<Desk>>);
+
+impl Drop for EndAttendant {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|desk| desk.end_attendant());
+    }
 }
 
 /// Stops the server when a worker ends, even by a panic: its connections would wait forever.

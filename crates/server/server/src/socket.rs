@@ -6,7 +6,7 @@ use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use socket2::{SockRef, TcpKeepalive};
 use std::io::{self, IoSlice, Read, Write};
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
@@ -88,6 +88,22 @@ impl Socket {
             Self::Tls(socket) => socket.send_pending(),
             Self::Tcp(_) | Self::Unix(_) => Ok(true),
         }
+    }
+
+    /// Whether what it reads and writes is what the client sends and receives.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        !matches!(self, Self::Tls(_))
+    }
+
+    /// Ends the connection for all descriptors of the socket.
+    pub fn shut_down(&self) {
+        // A peer that is gone already needs no notice.
+        let _ = match self {
+            Self::Tcp(socket) => socket.shutdown(Shutdown::Both),
+            Self::Unix(socket) => socket.shutdown(Shutdown::Both),
+            Self::Tls(socket) => socket.tcp.shutdown(Shutdown::Both),
+        };
     }
 
     /// Notifies the peer that nothing more comes, where the protocol can say that.

@@ -22,10 +22,14 @@
 //!     handshake a turn.
 //! W7. Before a sleep it polls for events for a while when its waits are short ([`HaltPoll`]).
 
+mod attending;
+
+use self::attending::Lent;
 use crate::certificate_login;
 use crate::client_memory::{Charge, ClientMemory};
 use crate::closing::log_closing;
 use crate::connection::Connection;
+use crate::desk::Desk;
 use crate::dialect::{Dialect, Language};
 use crate::executor::{Executor, Flow, Shared};
 use crate::fetching::Fetched;
@@ -54,6 +58,9 @@ const MAILBOX: Token = Token(usize::MAX);
 
 /// Longest wait: upkeep runs at least this often.
 const TURN_MAX: Duration = Duration::from_millis(50);
+
+/// The same of the attendant while it has no connection.
+const ATTENDANT_TURN_MAX: Duration = Duration::from_millis(500);
 
 /// Shortest wait for the next round of upkeep, so that it is due when the wait is over.
 const ROUND_WAIT_MIN: Duration = Duration::from_millis(1);
@@ -119,6 +126,10 @@ pub enum Message {
     Fetched(Fetched),
     /// Show this line to the connections that watch.
     Show(Arc<[u8]>),
+    /// A script keeps this worker: serve its connections, as the attendant.
+    Attend(usize),
+    /// The script has ended: give them back, and say so.
+    Leave(Sender<()>),
     /// Say that all earlier turns have ended.
     Fence(Sender<()>),
     /// End.
@@ -153,6 +164,10 @@ pub type EventQueue = (Poll, Arc<Mailbox<Message>>);
 
 /// One worker, to be run on its own thread.
 pub struct Worker {
+    number: usize,
+    desk: Arc<Desk>,
+    /// As the attendant: connections that belong to other workers, by client.
+    lent: HashMap<u64, Lent>,
     poll: Poll,
     halt_poll: HaltPoll,
     executor: Executor,
@@ -201,8 +216,12 @@ impl Worker {
         figures: Arc<WorkerFigures>,
         memory: Arc<ClientMemory>,
         upkeep: Upkeep,
+        desk: Arc<Desk>,
     ) -> Self {
         Self {
+            number,
+            desk,
+            lent: HashMap::new(),
             poll,
             halt_poll: HaltPoll::default(),
             executor: Executor::new(number, shared.clone(), figures.stats.clone()),
@@ -261,6 +280,7 @@ impl Worker {
                     WAITING_TURN_MAX
                 }
                 () if self.upkeep.is_compressing() || self.has_to_tidy => WAITING_TURN_MAX,
+                () if self.by_client.is_empty() && self.number == self.desk.attendant() => ATTENDANT_TURN_MAX,
                 () => {
                     let to_end = self.executor.ms_to_next_end().map_or(TURN_MAX, Duration::from_millis);
                     TURN_MAX.min(to_end).min(self.upkeep.until_next_round().max(ROUND_WAIT_MIN))
@@ -295,6 +315,9 @@ impl Worker {
             }
             let is_woken = self.mailbox.take(&mut messages);
             messages.drain(..).for_each(|message| self.handle(message));
+            if self.desk.has_returned(self.number) {
+                self.take_returned();
+            }
             self.executor.deliver();
             self.send_log_held();
             self.executor.end_blocks();
@@ -310,6 +333,10 @@ impl Worker {
             self.executor.run_batch();
             // Those whose rows were at hand without I/O.
             self.executor.run_fetched();
+            if self.desk.has_returned(self.number) {
+                // A script of this turn kept this worker.
+                self.take_returned();
+            }
             self.executor.take_to_send(&mut to_send);
             self.send_log_held();
             for id in to_send.drain(..) {
@@ -329,6 +356,9 @@ impl Worker {
                 // Other threads of this core need not wait for the end of a long burst of upkeep: for example other
                 // workers with clients, when there are more workers than cores.
                 std::thread::yield_now();
+            }
+            if !self.lent.is_empty() && !self.desk.is_attending() {
+                self.give_all_back();
             }
             self.count();
             if self.executor.now() - self.inspected_at >= INSPECTION_MS {
@@ -650,10 +680,20 @@ impl Worker {
             self.executor.resume(id);
             return self.make_ready(id);
         }
+        if self.executor.connection(id).is_some_and(|connection| connection.session.info.begin(self.number)) {
+            return self.read_returned(id);
+        }
         let Some(wire) = self.wires.get_mut(id).and_then(Option::as_mut) else { return };
         let socket = &mut wire.socket;
         let result = self.executor.receive(id, |room| read_from(socket, room));
         self.has_read(id, result);
+    }
+
+    /// The attendant has had the connection: it is taken back, and read in a later turn.
+    #[cold]
+    fn read_returned(&mut self, id: usize) {
+        self.take_returned();
+        self.make_ready(id);
     }
 
     /// Receives what the client sends although it has to read first.
@@ -687,6 +727,7 @@ impl Worker {
                 if let Some(wire) = &mut self.wires[id] {
                     wire.readable = wire.socket.has_more();
                 }
+                self.note_rest(id);
                 self.make_ready(id);
             }
             Err(_) => return self.close(id),
@@ -806,6 +847,9 @@ impl Worker {
         if takes_more && !self.unfinished.contains(&id) {
             self.unfinished.push(id);
         }
+        if !takes_more {
+            self.note_rest(id);
+        }
         self.charge(id);
     }
 
@@ -814,7 +858,13 @@ impl Worker {
             Message::Accept { socket, session, language, stranger } => {
                 let mut connection = Connection::speaking(Dialect::new(language), *session);
                 connection.stranger = stranger;
+                let client = connection.session.id;
+                self.note_new(client);
                 self.accept(socket, connection);
+                if let Some(id) = self.by_client.get(&client).copied() {
+                    // A script of the same turn may run before it is read.
+                    self.note_rest(id);
+                }
             }
             Message::Close(client) => {
                 if let Some(id) = self.by_client.get(&client) {
@@ -828,6 +878,8 @@ impl Worker {
             }
             Message::Fetched(fetched) => self.executor.fetched(fetched),
             Message::Show(line) => self.executor.show(&line),
+            Message::Attend(busy) => self.attend(busy),
+            Message::Leave(left) => self.leave(&left),
             // Without a receiver the server ends another way.
             Message::Fence(passed) => _ = passed.send(()),
             Message::Stop => self.stopping = true,
@@ -850,6 +902,11 @@ impl Worker {
     }
 
     fn close(&mut self, id: usize) {
+        if !self.lent.is_empty()
+            && let Some(client) = self.executor.connection(id).map(|connection| connection.session.id)
+        {
+            self.note_closed(client, id);
+        }
         if let Some(mut wire) = self.wires.get_mut(id).and_then(Option::take) {
             // A socket that is gone already needs no deregistration.
             let _ = self.poll.registry().deregister(&mut wire.socket);

@@ -695,6 +695,12 @@ impl Keyspace for Txn<'_> {
         }
     }
 
+    #[cold]
+    fn abandon(&mut self) {
+        self.scratch.record.clear();
+        self.changed = false;
+    }
+
     fn libraries(&mut self) -> Option<Arc<Libraries>> {
         if self.holds {
             self.hold.set(self.hold.get().max(self.store.libraries.changed_at()));

@@ -59,7 +59,7 @@ pub(super) fn server(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, "executable", path(&about.executable));
     line(text, "config_file", path(&about.config_file));
     line(text, "io_threads_active", 0);
-    line(text, "workers", ctx.host.part::<Arc<Figures>>().workers().len());
+    line(text, "workers", ctx.host.part::<Arc<Figures>>().worker_count());
     line(text, "shards", ctx.host.part::<Arc<Store>>().shard_ids().len());
     listeners(&settings).iter().enumerate().for_each(|(number, shown)| line(text, &format!("listener{number}"), shown));
 }

@@ -180,7 +180,7 @@ fn send(ctx: &mut Ctx<'_>, options: &Options, keys: Vec<SentKey>, arrived: Vec<S
         Parcel { host: text(1), port: text(2), db: options.db, timeout_ms: options.timeout_ms, login, keys, arrived };
     let info = &ctx.session.info;
     let closer = ctx.host.find::<Clients>().and_then(Clients::closer);
-    let errand = Arc::new(Errand::new(parcel, info.worker, info.id, closer));
+    let errand = Arc::new(Errand::new(parcel, info.worker(), info.id, closer));
     carrier.carry(errand.clone());
     Err(ctx.prepare(Carrying(errand)))
 }

@@ -241,7 +241,7 @@ fn publish(ctx: &mut Ctx<'_>, kind: Kind) -> Result<(), Stop> {
     let receivers = match is_later {
         true => pubsub.receivers(kind, channel),
         false => {
-            let from = From { worker: ctx.session.info.worker, hold: ctx.session.seen };
+            let from = From { worker: ctx.session.info.worker(), hold: ctx.session.seen };
             if is_sharded { pubsub.publish_to_shard(channel, text, from) } else { pubsub.publish(channel, text, from) }
         }
     };

@@ -131,6 +131,10 @@ fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
         if fits.is_ok() {
             fits = error::check_reply(ctx.reply);
         }
+        if ctx.session.close_after_replies && queued.row.spec.categories.contains(Categories::SCRIPTING) {
+            // The server ends, and nothing more is to be changed.
+            break;
+        }
     }
     fits
 }

@@ -1,5 +1,6 @@
 //! New connections: which of them are accepted, and by which worker.
 
+use crate::desk::Desk;
 use crate::dialect::Language;
 use crate::executor::Shared;
 use crate::listen::Kind;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 pub(super) struct Dealer<'s> {
     shared: &'s Shared,
     mailboxes: &'s [Arc<Mailbox<Message>>],
-    next: usize,
+    desk: &'s Desk,
     strangers: Strangers,
     refusals: OncePerSecond,
     denials: OncePerSecond,
@@ -33,11 +34,11 @@ pub(super) struct Dealer<'s> {
 
 impl<'s> Dealer<'s> {
     /// Gives connections to the workers of these mailboxes.
-    pub(super) fn new(shared: &'s Shared, mailboxes: &'s [Arc<Mailbox<Message>>]) -> Self {
+    pub(super) fn new(shared: &'s Shared, mailboxes: &'s [Arc<Mailbox<Message>>], desk: &'s Desk) -> Self {
         Self {
             shared,
             mailboxes,
-            next: 0,
+            desk,
             strangers: Strangers::default(),
             refusals: OncePerSecond::default(),
             denials: OncePerSecond::default(),
@@ -67,7 +68,7 @@ impl<'s> Dealer<'s> {
             }
             return refuse(&mut socket, kind, error::DENIED, DENIED_MEMCACHED);
         }
-        let worker = self.next % self.mailboxes.len();
+        let worker = if self.desk.is_attending() { self.desk.attendant() } else { self.desk.next_worker() };
         let info = if clients.count() < connections_max(&settings, is_near(&peer)) {
             clients.connect(peer, local, socket.as_raw_fd(), worker, self.shared.store.clock.now_ms())
         } else {
@@ -83,7 +84,6 @@ impl<'s> Dealer<'s> {
         let Some(info) = info else {
             return refuse(&mut socket, kind, TOO_MANY, "ERROR Too many open connections");
         };
-        self.next = self.next.wrapping_add(1);
         let mut stranger = None;
         // A client of TLS counts until its handshake is over.
         if !authenticated || kind.tls {

@@ -6,6 +6,7 @@ use crate::observe::Observed;
 use crate::upkeep::Upkeep;
 use admin::hot_key_session::Totals;
 use admin::{Explanations, Figures};
+use base::ShardId;
 use durability::Durability;
 use push::Tracking;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ const ROUNDS_PER_SECOND: u32 = 10;
 /// freed it.
 const TRIM_AGAIN_ROUNDS: [u32; 2] = [15, 50];
 
-/// The upkeep of one worker; the first also samples the figures, and gives memory back after bursts.
+/// The upkeep of one worker, which is without shards if it is the attendant. The first also samples the figures, and
+/// gives memory back after bursts.
 pub(super) fn upkeep(
     shared: &Arc<Shared>,
     memory: &Arc<ClientMemory>,
@@ -26,7 +28,8 @@ pub(super) fn upkeep(
     worker_count: usize,
     durability: Option<Arc<Durability>>,
 ) -> Upkeep {
-    let shards = shared.store.shard_ids().skip(worker).step_by(worker_count).collect();
+    let of_worker = |shard: &ShardId| usize::from(shard.0) % worker_count == worker;
+    let shards = shared.store.shard_ids().filter(of_worker).collect();
     let explanations = shared.host.part::<Arc<Explanations>>().clone();
     if worker != 0 {
         return Upkeep::new(shared.store.clone(), shards, Box::new(|| {}), durability, explanations);

@@ -5,12 +5,13 @@ use super::control::Control;
 use super::mailboxes::Mailboxes;
 use super::recovery::{Recover, recover};
 use super::rounds::upkeep;
-use super::{Keeping, ServeError, StopAtEnd};
+use super::{EndAttendant, Keeping, ServeError, StopAtEnd};
 use crate::assembly::{Assembly, ServerBuilder};
 use crate::audit_file::{AuditFile, Rotation};
 use crate::carrier::Couriers;
 use crate::client_memory::ClientMemory;
 use crate::cluster_node;
+use crate::desk::Desk;
 use crate::executor::Shared;
 use crate::fetching::{Fetches, RowThreads};
 use crate::listen::AcceptorHandle;
@@ -24,6 +25,7 @@ use command::parcel::Carrier;
 use config::{Loaded, PrimaryAddress, Settings};
 use durability::{Durability, Parts, Policy, Tell};
 use replication::Role;
+use script::Scripts;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -42,6 +44,7 @@ pub(super) struct Kept {
 pub(super) struct Server {
     pub(super) shared: Arc<Shared>,
     pub(super) mailboxes: Arc<Mailboxes>,
+    /// The attendant is the last.
     pub(super) workers: Vec<Arc<WorkerFigures>>,
     /// `None` where the data is kept in memory only.
     pub(super) kept: Option<Kept>,
@@ -144,15 +147,21 @@ impl Server {
         &self,
         scope: &'scope Scope<'scope, '_>,
         queues: Vec<EventQueue>,
+        desk: &Arc<Desk>,
     ) -> io::Result<()> {
-        let count = queues.len();
+        let count = queues.len() - 1;
+        self.shared.host.part::<Arc<Scripts>>().running.set_attendant(desk.clone());
         for (number, (queue, figures)) in queues.into_iter().zip(self.workers.iter().cloned()).enumerate() {
-            let durability = self.kept.as_ref().map(|kept| kept.durability.clone());
+            let is_attendant = number == count;
+            let durability = self.kept.as_ref().map(|kept| kept.durability.clone()).filter(|_| !is_attendant);
             let upkeep = upkeep(&self.shared, &self.memory, number, count, durability);
-            let worker = Worker::new(number, queue, self.shared.clone(), figures, self.memory.clone(), upkeep);
+            let memory = self.memory.clone();
+            let worker = Worker::new(number, queue, self.shared.clone(), figures, memory, upkeep, desk.clone());
             let end = StopAtEnd(self.acceptor.clone());
-            thread::Builder::new().name(format!("worker-{number}")).spawn_scoped(scope, move || {
-                let _end = end;
+            let end_attendant = EndAttendant(is_attendant.then(|| desk.clone()));
+            let name = if is_attendant { "attendant".to_owned() } else { format!("worker-{number}") };
+            thread::Builder::new().name(name).spawn_scoped(scope, move || {
+                let _ends = (end, end_attendant);
                 let _entered = heap::enter();
                 if let Err(error) = worker.run() {
                     tracing::error!("worker {number} cannot continue: {error}");
