@@ -4,7 +4,8 @@
 //!     valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*::measured' \
 //!         target/release/examples/instructions GET 16
 //!
-//! Prints the number of measured requests.
+//! A third word `users` defines users with rules, and logs each connection in as one that has every right. Prints the
+//! number of measured requests.
 
 mod in_process;
 
@@ -20,6 +21,8 @@ const KEYS: u64 = 20_000;
 const ELEMENTS: u64 = 20;
 /// Number of measured requests.
 const REQUESTS: usize = 48_000;
+/// Number of other users, each with rules of its own.
+const USERS: usize = 50;
 
 /// Appends a request with these words.
 fn put(bytes: &mut Vec<u8>, words: &[&str]) {
@@ -56,12 +59,33 @@ fn turns(requests: usize, pipeline: usize, mut next: impl FnMut(&mut Vec<u8>)) -
     (0..count).map(|_| (0..CONNECTIONS).map(|_| buffer()).collect()).collect()
 }
 
+/// Logs every connection in as a user with every right, among others that have few, and takes the rights of `default`.
+/// A login that failed shows in the count.
+fn log_in(executor: &mut Executor) {
+    let mut first = Vec::new();
+    put(&mut first, &["ACL", "SETUSER", "app", "on", ">password", "~*", "&*", "+@all"]);
+    for number in 0..USERS {
+        let (name, keys) = (format!("user:{number}"), format!("~user:{number}:*"));
+        put(&mut first, &["ACL", "SETUSER", &name, "on", ">password", &keys, "+@all", "-@dangerous", "(%R~* +get)"]);
+    }
+    let mut login = Vec::new();
+    put(&mut login, &["AUTH", "app", "password"]);
+    let mut last = Vec::new();
+    put(&mut last, &["ACL", "SETUSER", "default", "resetkeys", "-@all"]);
+    turn(executor, &[first]);
+    turn(executor, &vec![login; CONNECTIONS]);
+    turn(executor, &[last]);
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let command = arguments.next().expect("the name of a command");
     let pipeline: usize = arguments.next().map_or(16, |text| text.parse().expect("a number of requests"));
     // The slow log would count requests that a busy machine has slowed down.
     let mut executor = executor_with(SHARDS, Settings { slowlog_slower_than_us: -1, ..Settings::default() });
+    if arguments.next().is_some_and(|word| word == "users") {
+        log_in(&mut executor);
+    }
     let (load, elements) = match command.as_str() {
         "GET" | "SET" => ("SET", 1),
         other => (other, ELEMENTS),
