@@ -1,5 +1,4 @@
-//! Scripts that run past `busy-reply-threshold`, with one worker and with two: what their clients' connections and new
-//! ones are answered, and how they end.
+//! Scripts as other connections see them: past `busy-reply-threshold`, with one worker and with two, and by MONITOR.
 
 use crate::ending::NoRdb;
 use crate::reply::Reply;
@@ -145,6 +144,24 @@ fn clients_may_leave_meanwhile() {
     }
     let Reply::Bulk(Some(list)) = killer.run(&["CLIENT", "LIST"]) else { panic!("there are clients") };
     assert_eq!(list.lines().count(), 3, "{list}");
+}
+
+/// MONITOR shows a script, then its commands with the database they run in, and none that is refused.
+#[test]
+fn commands_of_scripts_are_shown() {
+    let server = Served::start(&options("1"));
+    let (mut watcher, mut client) = (server.connect(), server.connect());
+    assert_eq!(watcher.run(&["MONITOR"]), ok());
+    let text =
+        "redis.call('SET', KEYS[1], 1) redis.call('SELECT', 3) redis.pcall('nothing') return redis.call('GET', 'x')";
+    assert_eq!(client.run(&["EVAL", text, "1", "key"]), Reply::Bulk(None));
+    assert_eq!(client.run(&["PING"]), Reply::Simple("PONG".into()));
+    let eval = format!(r#""EVAL" "{text}" "1" "key""#);
+    let expected = [eval.as_str(), r#"[0 lua] "SET" "key" "1""#, r#"[3 lua] "SELECT" "3""#, r#"[3 lua] "GET" "x""#];
+    for expected in expected.into_iter().chain([r#""PING""#]) {
+        let Some(Reply::Simple(line)) = watcher.reply() else { panic!("no line") };
+        assert!(line.ends_with(expected), "{line} is not {expected}");
+    }
 }
 
 struct Silent;

@@ -34,6 +34,7 @@ pub mod session;
 pub mod spec;
 pub mod stats;
 pub mod table;
+pub mod watchers;
 
 pub use args::Args;
 pub use context::Ctx;

@@ -14,6 +14,7 @@ use command::acl::{self, Origin, denial};
 use command::call::{Done, Observer, call, call_at_once};
 use command::login::Login;
 use command::table::Row;
+use command::watchers::{self, Sender, Watchers};
 use command::{Args, CommandTable, Ctx, Flags, Stop};
 use engine::WriteClass;
 use proto::{Protocol, ReplyBuffer};
@@ -247,6 +248,11 @@ impl Worker {
         ctx.session.running.get_or_insert(0);
         let store = ctx.host.find::<Arc<Store>>();
         let kind = code.kind();
+        let watchers = ctx.host.find::<Arc<Watchers>>();
+        if let Some(watchers) = watchers.filter(|watchers| watchers.has_any()) {
+            // Before its commands.
+            watchers.show(&ctx.args, ctx.session, Sender::Client, ctx.now());
+        }
         scripts.running.begin(kind);
         let mut running_script = Running {
             scripts: &*scripts,
@@ -262,6 +268,7 @@ impl Worker {
             store,
             table: ctx.host.part::<Arc<CommandTable>>(),
             observer: ctx.host.find::<Arc<dyn Observer>>(),
+            watchers,
             ctx: &mut *ctx,
             answer,
             gathered,
@@ -322,6 +329,7 @@ struct Running<'r, 'c> {
     ctx: &'r mut Ctx<'c>,
     table: &'r CommandTable,
     observer: Option<&'r Arc<dyn Observer>>,
+    watchers: Option<&'r Arc<Watchers>>,
     answer: &'r mut ReplyBuffer,
     gathered: &'r mut Vec<u8>,
     is_read_only: bool,
@@ -411,6 +419,9 @@ impl Running<'_, '_> {
         } else if call(&mut inner, row).is_err() {
             self.lacks_rows = true;
             return Called::Over;
+        }
+        if let Some(watchers) = self.watchers.filter(|watchers| watchers.has_any() && watchers::is_shown(row.spec)) {
+            watchers.show(&inner.args, inner.session, Sender::Script, inner.now());
         }
         let duration = inner.stats.now().saturating_sub(started);
         if let Some(stats) = inner.stats.command(row.index.into()) {

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::announce::{Announcer, classes_of};
-use crate::executor::{ClientLimits, Shared, Show};
+use crate::executor::{ClientLimits, Shared};
 use crate::fetching::Fetches;
 use crate::observe::Observed;
 use crate::store_settings::follow_settings;
@@ -18,6 +18,7 @@ use command::limits::{SparseLimit, StampMeaning, StringLimit};
 use command::login::Login;
 use command::pause::Pause;
 use command::stats::WorkerStats;
+use command::watchers::{Show, Watchers};
 use command::{CommandSpec, CommandTable, Host};
 use config::Settings;
 use engine_mem::MemEngine;
@@ -25,7 +26,6 @@ use parking_lot::RwLock;
 use push::{Outlets, PubSub, Tracking};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::thread;
 use store::shard::ShardEngine;
 use store::slots::SlotMap;
@@ -239,7 +239,8 @@ impl Assembly {
     pub fn finish(self, apply: Box<dyn Apply>, fetches: Fetches, show: Show) -> Result<Arc<Shared>, AssemblyError> {
         let Self { settings, store, commands, slow_log, outlets, host, .. } = self;
         let limits = RwLock::new(ClientLimits::of(&settings));
-        let host = host.with(Configuration::new(settings.clone(), apply));
+        let watchers = Arc::new(Watchers::new(show));
+        let host = host.with(Configuration::new(settings.clone(), apply)).with(watchers.clone());
         admin::follow(&host, &settings);
         admin::set_password(&host, &settings).map_err(|_| AssemblyError::Password)?;
         admin::access::set_users(&host, &settings)?;
@@ -250,8 +251,7 @@ impl Assembly {
             memcached: commands.memcached,
             host,
             log: slow_log,
-            monitors: AtomicUsize::new(0),
-            show,
+            watchers,
             outlets,
             fetches: Arc::new(fetches),
             limits,

@@ -37,6 +37,7 @@ use command::login::Login;
 use command::pause::Pause;
 use command::pieces::PIECE_BYTES;
 use command::stats::WorkerStats;
+use command::watchers::Watchers;
 use command::{CommandTable, Host};
 use engine::{Keyspace, Serve, Waiter};
 use parking_lot::RwLock;
@@ -47,7 +48,6 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use store::{RecordSink, Scratch, Store};
 
 /// Requests executed together. Larger batches were not faster, since 16 misses in flight keep the memory busy.
@@ -67,9 +67,6 @@ const BATCH_NS: u64 = 250_000;
 const SPARE_REPLIES: usize = 64;
 const SPARE_REPLY_BYTES_MAX: usize = 64 * 1024;
 
-/// Shows a line to watchers.
-pub type Show = Box<dyn Fn(&[u8]) + Send + Sync>;
-
 /// What all workers share.
 pub struct Shared {
     /// The data.
@@ -82,10 +79,8 @@ pub struct Shared {
     pub host: Host,
     /// Sees calls that are slow, and requests and replies that are large.
     pub log: Arc<CommandLog>,
-    /// Connections that MONITOR has made watchers.
-    pub monitors: AtomicUsize,
-    /// Shows a line to the watchers of all workers.
-    pub show: Show,
+    /// Connections that MONITOR shows everything.
+    pub watchers: Arc<Watchers>,
     /// Messages on their way to the workers.
     pub outlets: Arc<Outlets>,
     /// Reads of rows that are not in memory.
@@ -233,7 +228,7 @@ impl Executor {
         command::redis::pubsub::leave_all(&mut connection.session, &self.shared.host);
         command::redis::client_tracking::stop_tracking(&mut connection.session, &self.shared.host);
         if connection.watching {
-            self.shared.monitors.fetch_sub(1, Ordering::Relaxed);
+            self.shared.watchers.remove();
         }
         Some(connection)
     }

@@ -16,13 +16,13 @@ use command::session::Replies;
 use command::spec::{Answer, Look};
 use command::stats::WorkerStats;
 use command::table::Row;
+use command::watchers::{self, Sender};
 use command::{Args, Categories, Ctx, Flags, KeyFlags, Locks, Run, Session, Stop};
 use engine::{Fetch, Key, Keyspace};
 use proto::{ReplyBuffer, ReplyMark};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use store::{Admission, At, Blocked, LockSet, RecordSink, Scratch, Txn, Way, WriteClass};
 
 /// Where a key belongs: a [`Key`] without its bytes.
@@ -174,9 +174,9 @@ impl<'t> Turn<'t> {
         if session.monitor != *watching {
             *watching = session.monitor;
             match watching {
-                true => self.shared.monitors.fetch_add(1, Ordering::Relaxed),
-                false => self.shared.monitors.fetch_sub(1, Ordering::Relaxed),
-            };
+                true => self.shared.watchers.add(),
+                false => self.shared.watchers.remove(),
+            }
         }
         let is_wanted = session.reply_wanted() || row.confirms_subscriptions;
         if !is_wanted {
@@ -201,7 +201,7 @@ impl<'t> Turn<'t> {
         (place, way): (&Place, &Way),
     ) -> bool {
         let Connection { session, reply, .. } = &mut *connection;
-        let is_told = session.tracking.is_some() || self.shared.monitors.load(Ordering::Relaxed) > 0;
+        let is_told = session.tracking.is_some() || self.shared.watchers.has_any();
         if is_told || session.replies != Replies::On {
             return false;
         }
@@ -475,8 +475,8 @@ impl<'t> Turn<'t> {
         {
             transaction.queue.iter().for_each(|queued| self.show(session, &queued.row, &queued.args.as_args()));
         }
-        if let Some(line) = admin::monitor::line(row.spec, args, session, self.now) {
-            (self.shared.show)(&line);
+        if watchers::is_shown(row.spec) {
+            self.shared.watchers.show(args, session, Sender::Client, self.now);
         }
     }
 
@@ -573,7 +573,7 @@ impl Request<'_, '_> {
     #[inline]
     fn call(&mut self, txn: &mut Txn<'_>) -> Result<u64, Fetch> {
         let (row, args, turn) = (self.row, self.args, self.turn);
-        if turn.shared.monitors.load(Ordering::Relaxed) > 0 {
+        if turn.shared.watchers.has_any() {
             // Under the locks: a request that has to wait for them is shown once, when it runs.
             turn.show(self.session, row, args);
         }
