@@ -1,6 +1,7 @@
 """`onggi import memcached://...`: the items of a running memcached, with flags and times, are in a data directory."""
 
 import socket
+import struct
 import subprocess
 import time
 
@@ -49,6 +50,15 @@ class Memcached:
             assert reply == b"STORED\r\n", reply
 
 
+    def set_any(self, key, value):
+        """Stores an item by the binary protocol, which takes every name."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=SECONDS_MAX) as stream:
+            head = struct.pack(">BBHBBHIIQ", 0x80, 0x01, len(key), 8, 0, 0, 8 + len(key) + len(value), 0, 0)
+            stream.sendall(head + bytes(8) + key + value)
+            reply = stream.recv(24)
+            assert reply[:2] == b"\x81\x01" and reply[6:8] == b"\0\0", reply
+
+
 def items_are_imported(tools):
     items = [(f"key:{number}", b"v" * (number % 700), number % 3, 0) for number in range(ITEMS)]
     items += [
@@ -88,6 +98,12 @@ def what_cannot_be_imported_is_said(tools):
     assert "expected memcached://HOST[:PORT]" in tools.run("import", "memcached://", "--dry-run", status=2)
     told = tools.run("import", nothing, "--dir", tools.scratch / "none", "--follow", status=2)
     assert "memcached does not send" in told, told
+    with Memcached() as cache:
+        cache.set([("k", b"v", 0, 0)])
+        cache.set_any(b"with space", b"v")
+        told = tools.run("import", f"memcached://127.0.0.1:{cache.port}", "--dry-run")
+        assert ": 1 item," in told and "nothing was written" in told, told
+        assert "1 item is left out: the name has spaces or control characters" in told, told
     with Memcached("-o", "no_lru_crawler") as cache:
         cache.set([("k", b"v", 0, 0)])
         told = tools.run("import", f"memcached://127.0.0.1:{cache.port}", "--dir", tools.scratch / "none", status=2)

@@ -69,7 +69,7 @@ class Trial:
 
     def __init__(self, tools, server, proxy, draw):
         self.tools, self.server, self.proxy, self.draw = tools, server, proxy, draw
-        self.copies_max, self.is_up = 1, False
+        self.copies_max, self.is_up, self.commands, self.begun = 1, False, 0, time.monotonic()
         self.ours = self.serve()
         self.load = self.begin_load()
 
@@ -100,7 +100,7 @@ class Trial:
             self.ours.kill()
             self.ours = self.serve()
         else:
-            self.load.stop()
+            self.end_load()
             self.proxy.cut_never()
             self.server.process.kill()
             self.server.process.wait()
@@ -108,6 +108,15 @@ class Trial:
             self.server.start()
             self.copies_max = copies + 1
             self.load = self.begin_load()
+
+    def end_load(self):
+        self.load.stop()
+        self.commands += self.load.commands
+
+    def figures(self):
+        copies, resumed = self.copies(), output(self.ours).count("Successful partial")
+        rate = self.commands / (time.monotonic() - self.begun)
+        return f"{copies} copies where {self.copies_max} are right, {resumed} resumed, {rate:.0f} commands/s"
 
     def copies(self):
         return output(self.ours).count("Full resync from primary")
@@ -130,7 +139,8 @@ def cut_and_kill(tools, cuts=CUTS, kills=KILLS):
                         wait_for("a link", lambda: trial.is_settled() and trial.is_up)
                     time.sleep(draw.random() * PAUSE_MAX)
                     trial.disturb(event)
-                trial.load.stop()
+                trial.end_load()
+                figures = trial.figures()
                 with Client(server.port) as client, Client(trial.ours.port) as mine:
                     proxy.cut_never()
                     keep_what_is_left(client, "valkey")
@@ -146,6 +156,7 @@ def cut_and_kill(tools, cuts=CUTS, kills=KILLS):
                     wait_until_it_has_all(client, mine)
                     agree(mine, client, everything)
                     assert trial.copies() == copies, "the last kill led to a copy"
+                print(f"# {cuts} cuts and {kills} kills of each side: {figures}", flush=True)
             finally:
                 trial.load.is_stopped = True
                 trial.ours.kill()

@@ -10,6 +10,7 @@ import time
 
 from directory import Client, SECONDS_MAX, digest
 from imports import fill, same, state
+from job import ROOT
 from logs import change
 from servers import Server as Peer
 from servers import free_port
@@ -18,6 +19,8 @@ from servers import free_port
 OPTIONS = [("enable-debug-command", "yes"), ("repl-diskless-sync-delay", "0"), ("repl-backlog-size", "256mb")]
 CUTS = 4
 KILLS = 3
+# Exit status of an import that is refused for what the data has.
+UNTAKEN = 1
 # Between two pipelines of the load, in seconds.
 PAUSE = 0.002
 
@@ -322,6 +325,40 @@ def what_cannot_be_followed_is_said(tools):
     assert "has files already" in told, told
 
 
+def send_a_copy(listener, head, sent):
+    """Answers the handshake of one replica, and sends this head of a copy and these bytes of it."""
+    connection, _ = listener.accept()
+    with connection, connection.makefile("rb") as requests:
+        while True:
+            count = int(requests.readline()[1:])
+            words = [requests.read(int(requests.readline()[1:]) + 2)[:-2] for _ in range(count)]
+            if words[0].upper() == b"PSYNC":
+                break
+            connection.sendall(b"+PONG\r\n" if words[0].upper() == b"PING" else b"+OK\r\n")
+        connection.sendall(b"+FULLRESYNC " + b"a" * 40 + b" 7\r\n" + head + b"\r\n" + sent)
+        # The replica ends the connection.
+        requests.read(1)
+
+
+def what_a_server_has_that_cannot_be_taken(tools):
+    """A server with values of a module. Neither a dry run nor a refused import leaves a file; with --partial the rest
+    is taken."""
+    file = (ROOT / "crates/keyspace/rdb/testdata/redis74-fields.rdb").read_bytes()
+
+    def run(*options, status):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            threading.Thread(target=send_a_copy, args=(listener, b"$%d" % len(file), file), daemon=True).start()
+            address = f"redis://127.0.0.1:{listener.getsockname()[1]}"
+            return tools.run("import", address, *options, status=status)
+    target = tools.scratch / "with-modules"
+    for options in (["--dry-run"], ["--dir", target]):
+        told = run(*options, status=UNTAKEN)
+        assert "1 key has a value of the module type tree-type" in told, told
+        assert 'these keys are "module" in database 0' in told, told
+        assert not target.exists() and not list(tools.scratch.glob("*.copy.rdb")), told
+    assert "imported 2 keys" in run("--dir", target, "--partial", status=0)
+
+
 def a_copy_is_examined_first(tools):
     """The examination names a library of functions, and the copy has it."""
     with Peer("redis", options=OPTIONS) as server, Client(server.port) as client:
@@ -343,4 +380,5 @@ def run(tools):
                 lambda: follow_under_load(tools, "valkey", ("repl-diskless-sync", "no")))
     tools.check("a follower that has missed too much gets a new copy", lambda: a_new_copy_replaces_the_old(tools))
     tools.check("what cannot be followed is said", lambda: what_cannot_be_followed_is_said(tools))
+    tools.check("what a server has that cannot be taken is said", lambda: what_a_server_has_that_cannot_be_taken(tools))
     tools.check("a copy is examined before it is taken", lambda: a_copy_is_examined_first(tools))

@@ -7,7 +7,7 @@ import threading
 import time
 
 from directory import Client, ErrorReply, SECONDS_MAX, digest
-from follows import OPTIONS, Load, Proxy
+from follows import OPTIONS, Load, Proxy, send_a_copy
 from imports import fill, same, state
 from logs import change
 from servers import Server as Peer
@@ -254,21 +254,6 @@ def a_restart_without_the_primary(tools):
             assert digest(mine) == digest(client)
 
 
-def half_a_copy(listener, head, sent):
-    """Answers the handshake of one replica, and sends this head of a copy and so many of its bytes."""
-    connection, _ = listener.accept()
-    with connection, connection.makefile("rb") as requests:
-        while True:
-            count = int(requests.readline()[1:])
-            words = [requests.read(int(requests.readline()[1:]) + 2)[:-2] for _ in range(count)]
-            if words[0].upper() == b"PSYNC":
-                break
-            connection.sendall(b"+PONG\r\n" if words[0].upper() == b"PING" else b"+OK\r\n")
-        connection.sendall(b"+FULLRESYNC " + b"a" * 40 + b" 7\r\n" + head + b"\r\n" + b"x" * sent)
-        # The replica ends the connection.
-        requests.read(1)
-
-
 def progress_of_a_copy(tools):
     """INFO has the figures of Valkey, with a length of the copy and without."""
     with tools.serve("progress") as ours, Client(ours.port) as mine:
@@ -279,7 +264,7 @@ def progress_of_a_copy(tools):
              {"total_bytes": "0", "read_bytes": "210", "left_bytes": "-210", "perc": "0.00"}),
         ):
             with socket.create_server(("127.0.0.1", 0)) as listener:
-                threading.Thread(target=half_a_copy, args=(listener, head, sent), daemon=True).start()
+                threading.Thread(target=send_a_copy, args=(listener, head, b"x" * sent), daemon=True).start()
                 mine.call("REPLICAOF", "127.0.0.1", listener.getsockname()[1])
 
                 def is_shown():
@@ -290,6 +275,93 @@ def progress_of_a_copy(tools):
                 assert found["master_sync_last_io_seconds_ago"] == found["master_last_io_seconds_ago"], found
                 mine.call("REPLICAOF", "NO", "ONE")
         assert not any(field.startswith("master_sync") for field in fields(mine))
+
+
+def while_a_copy_loads(tools, way):
+    """What clients get while a copy is loaded, in place or aside, and INFO's figures meanwhile; then its data alone is
+    there, and survives a kill."""
+    name, is_aside = f"loads-{way}", way == "swapdb"
+    with Peer("valkey", options=OPTIONS) as server, Client(server.port) as client:
+        client.call("DEBUG", "POPULATE", 300_000, "key", 100)
+        client.pipeline([
+            ("SET", "soon", "v", "PX", 500_000), ("FUNCTION", "LOAD", library("theirs", 1)), ("SELECT", 3),
+            ("SADD", "s", 1), ("HSET", "h", "f", "v"),
+        ])
+        ours = tools.serve(name, "--repl-diskless-load", way)
+        try:
+            with Client(ours.port) as mine, Client(ours.port) as watching:
+                mine.pipeline([
+                    ("SET", "old", "v"), ("SWAPDB", 0, 3), ("SET", "in-0", "v"), ("SELECT", 3), ("SET", "s", "old"),
+                    ("FUNCTION", "LOAD", library("ours", 2)),
+                ])
+                # One key that is only in the copy.
+                watching.pipeline([("SELECT", 3), ("WATCH", "h"), ("MULTI",), ("PING",)])
+                mine.call("REPLICAOF", "127.0.0.1", server.port)
+                seen = []
+
+                def is_loaded():
+                    before = fields(mine, "persistence")
+                    if "loading_total_bytes" not in before:
+                        return fields(mine)["master_link_status"] == "up"
+                    *replies, after = mine.pipeline_of_any([
+                        ("GET", "old"), ("DBSIZE",), ("FCALL_RO", "ours", 0), ("BGSAVE",), ("INFO", "persistence"),
+                    ])
+                    if "loading_total_bytes" in after:
+                        seen.append((before, [str(reply) for reply in replies]))
+                    return False
+                wait_for("it is loaded", is_loaded)
+                assert len(seen) > 2, f"only {len(seen)} looks while it loaded"
+                total = {found["loading_total_bytes"] for found, _ in seen} - {"0"}
+                loaded = [int(found["loading_loaded_bytes"]) for found, _ in seen]
+                assert len(total) == 1 and loaded == sorted(loaded) and 0 < loaded[-1] <= int(*total), (total, loaded)
+                for found, replies in seen:
+                    assert (found["loading"], found["async_loading"]) == (("0", "1") if is_aside else ("1", "0")), found
+                    share = 100 * int(found["loading_loaded_bytes"]) / max(int(found["loading_total_bytes"]), 1)
+                    assert abs(float(found["loading_loaded_perc"]) - share) < 0.01, found
+                    assert 0 <= time.time() - int(found["loading_start_time"]) < SECONDS_MAX, found
+                    assert int(found["loading_eta_seconds"]) >= 0, found
+                    kept, loading = (["v", "2", "2"], replies[3:]) if is_aside else (replies[:3], replies)
+                    assert replies[:3] == kept and all(text.startswith("LOADING") for text in loading), replies
+                assert not any(field.startswith("loading_") for field in fields(mine, "persistence"))
+                wait_until_it_has_all(client, mine)
+                if is_aside:
+                    assert watching.call("EXEC") == [], "the watched key has come"
+                same(everything_of(mine), everything_of(client))
+                wait_for("the log is on", lambda: fields(mine, "persistence")["aof_enabled"] == "1")
+            ours.kill()
+            ours = tools.serve(name)
+            with Client(ours.port) as mine:
+                same(everything_of(mine), everything_of(client))
+        finally:
+            ours.kill()
+
+
+def everything_of(client):
+    found = [digest(client), client.call("FUNCTION", "LIST")]
+    for db in (0, 3):
+        client.call("SELECT", db)
+        found.append(client.pipeline([("DBSIZE",), ("PEXPIRETIME", "soon"), ("GET", "key:7")]))
+    return found
+
+
+def a_copy_that_cannot_be_taken(tools):
+    """With `repl-diskless-load swapdb` that is found while the copy loads: what was loaded goes, the old data stays,
+    and the log is on again."""
+    with Peer("valkey", options=[*OPTIONS, ("databases", 20)]) as server, Client(server.port) as client:
+        client.call("DEBUG", "POPULATE", 20_000, "key", 10)
+        client.pipeline([("SELECT", 18), ("SET", "k", "v")])
+        options = ("--repl-diskless-load", "swapdb")
+        with tools.serve("untaken", *options) as ours, Client(ours.port) as mine:
+            mine.call("SET", "old", "v")
+            mine.call("REPLICAOF", "127.0.0.1", server.port)
+            wait_for("it says so", lambda: "start this server with more `databases`" in output(ours))
+            wait_for("it is over", lambda: "loading_total_bytes" not in fields(mine, "persistence"))
+            assert mine.pipeline([("GET", "old"), ("DBSIZE",), ("EXISTS", "key:7")]) == ["v", 1, 0]
+            replies = mine.pipeline([("REPLICAOF", "NO", "ONE"), ("SET", "mine", "v"), ("WAITAOF", 1, 0, 0)])
+            assert replies == ["OK", "OK", [1, 0]], replies
+            ours.kill()
+        with tools.serve("untaken", *options) as ours, Client(ours.port) as mine:
+            assert mine.pipeline([("DBSIZE",), ("MGET", "old", "mine")]) == [2, ["v", "v"]]
 
 
 def expired_keys(tools):
@@ -385,6 +457,11 @@ def run(tools):
     tools.check("a primary that is gone and comes back", lambda: a_primary_that_is_gone(tools))
     tools.check("a killed replica serves its data and goes on", lambda: a_restart_without_the_primary(tools))
     tools.check("INFO shows how far a copy is", lambda: progress_of_a_copy(tools))
+    for way in ("disabled", "swapdb"):
+        tools.check(
+            f"clients of a replica that loads a copy, {way}", lambda way=way: while_a_copy_loads(tools, way)
+        )
+    tools.check("a copy that cannot be taken, swapdb", lambda: a_copy_that_cannot_be_taken(tools))
     tools.check("a replica expires nothing by itself", lambda: expired_keys(tools))
     tools.check("a replica has its primary's functions", lambda: functions(tools))
     tools.check("a replica with a tier", lambda: on_a_tier(tools))

@@ -1,6 +1,6 @@
-//! Entries of an RDB file into a store that serves no client meanwhile.
+//! Entries of an RDB file into keyspaces that no client sees meanwhile.
 
-use base::DbIndex;
+use base::{DbIndex, KeyspaceId};
 use codec::stored::put_lzf;
 use engine::{Effect, Encoding, SharedBytes, Type, Value};
 use rdb::FileEntry;
@@ -11,11 +11,18 @@ use types::decoder::may_be_compressed;
 /// Room that is kept from entry to entry.
 const ROOM_MAX: usize = 1 << 20;
 
-/// Puts an entry into the store, past the log. What only a module can read, collections without elements, and entries
-/// of databases that the store lacks are left out. `room` is used for the changes.
+/// Puts an entry into its database, past the log. Entries of databases that the store lacks are left out. Else as
+/// [`load_into`].
 pub fn load(store: &Store, entry: FileEntry, room: &mut Vec<u8>) {
-    let FileEntry { db, key, expire_at, form, value, lzf, .. } = entry;
-    let Some(space) = store.spaces.get(DbIndex(db)) else { return };
+    if let Some(space) = store.spaces.get(DbIndex(entry.db)) {
+        load_into(store, space, entry, room);
+    }
+}
+
+/// Puts an entry into a keyspace, past the log. What only a module can read and collections without elements are left
+/// out. `room` is used for the changes.
+pub fn load_into(store: &Store, space: KeyspaceId, entry: FileEntry, room: &mut Vec<u8>) {
+    let FileEntry { key, expire_at, form, value, lzf, .. } = entry;
     let key = store.key(space, &key);
     let value = match value {
         rdb::Value::String(string) => {

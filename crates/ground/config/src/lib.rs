@@ -52,8 +52,8 @@ pub use runtime::{Change, Refused};
 pub use settings::{Settings, UserLine};
 pub use table::{TABLE, directives, find};
 pub use values::{
-    Address, AppendFsync, ChannelDefault, CompressionCodec, CompressionTime, Databases, DebugCommand, EndFlags, Engine,
-    EvictionPolicy, Host, LogErrorAction, LogFormat, LogLevel, LogTime, MemoryShare, OutputLimit, OutputLimits,
-    PasswordHash, PrimaryAddress, SavePoint, SavePoints, Secret, Supervision, TierPolicy, TlsAuthClients,
+    Address, AppendFsync, ChannelDefault, CompressionCodec, CompressionTime, CopyLoad, Databases, DebugCommand,
+    EndFlags, Engine, EvictionPolicy, Host, LogErrorAction, LogFormat, LogLevel, LogTime, MemoryShare, OutputLimit,
+    OutputLimits, PasswordHash, PrimaryAddress, SavePoint, SavePoints, Secret, Supervision, TierPolicy, TlsAuthClients,
     TlsClientUser,
 };

@@ -3,8 +3,8 @@
 use crate::inert::InertValues;
 use crate::syntax::quote;
 use crate::{
-    Address, AppendFsync, ChannelDefault, CompressionCodec, CompressionTime, Databases, DebugCommand, EndFlags,
-    EvictionPolicy, LogErrorAction, LogFormat, LogLevel, LogTime, MemoryShare, OutputLimits, PasswordHash,
+    Address, AppendFsync, ChannelDefault, CompressionCodec, CompressionTime, CopyLoad, Databases, DebugCommand,
+    EndFlags, EvictionPolicy, LogErrorAction, LogFormat, LogLevel, LogTime, MemoryShare, OutputLimits, PasswordHash,
     PrimaryAddress, SavePoints, Secret, Supervision, TierPolicy, TlsAuthClients, TlsClientUser, directives,
 };
 use std::path::PathBuf;
@@ -307,6 +307,8 @@ settings! {
     replica_read_only: bool,
     /// `replica-serve-stale-data`: whether it answers without a link to its primary.
     replica_serve_stale_data: bool,
+    /// `repl-diskless-load`: where a replica loads a copy that replaces its data.
+    repl_diskless_load: CopyLoad,
     /// `replica-ignore-maxmemory`: whether a replica leaves eviction to its primary.
     replica_ignore_maxmemory: bool,
     /// `replica-priority`: what Sentinel chooses a new primary by; 0 for never.

@@ -507,6 +507,21 @@ choices! {
 }
 
 choices! {
+    /// Where a replica loads a copy that replaces its data.
+    CopyLoad {
+        /// In place of the old data.
+        #[default]
+        Disabled = "disabled",
+        /// The same: every copy is received into a file first.
+        OnEmptyDb = "on-empty-db",
+        /// Next to the old data, which is served meanwhile.
+        SwapDb = "swapdb",
+        /// As `Disabled`.
+        FlushBeforeLoad = "flush-before-load",
+    }
+}
+
+choices! {
     /// What waits for word that the server is ready.
     Supervision {
         /// Nothing.

@@ -234,6 +234,22 @@ impl MemEngine {
         self.spaces[id.index()].as_mut().expect("just made")
     }
 
+    /// Puts what keyspace `from` holds in place of what `to` holds. Neither is backed by rows or on a tier, and no
+    /// checkpoint is being taken.
+    pub fn take_over(&mut self, to: KeyspaceId, from: KeyspaceId) {
+        debug_assert!(self.checkpoint.is_none() && self.tiered.is_none(), "the entries are known by their keyspace");
+        self.clear(to);
+        let Some(space) = self.spaces.get_mut(from.index()).and_then(Option::take) else { return };
+        debug_assert!(space.backed.is_none());
+        self.handles_change();
+        self.hints.publish(from, None);
+        self.hints.publish(to, Some(space.table.directory()));
+        if self.spaces.len() <= to.index() {
+            self.spaces.resize_with(to.index() + 1, || None);
+        }
+        self.spaces[to.index()] = Some(space);
+    }
+
     /// Gives the entry to a running checkpoint before it is changed, unless the checkpoint has it; in a backed
     /// keyspace, notes the change.
     #[inline]

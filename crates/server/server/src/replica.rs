@@ -16,6 +16,9 @@
 //!     continues exactly where its data is. It is removed in the moment of a promotion, before any client can write.
 //! P5. A promotion while a copy has the log off waits for the log, so that what is written after it is in the log. The
 //!     server is a replica without a link meanwhile. No copy begins after a promotion was asked for.
+//! P6. With `repl-diskless-load swapdb`, a copy is loaded into keyspaces above those of the databases, and takes their
+//!     place under all locks. Commands see all of the old data until then, and REPLICAOF is refused. P1 and P2 hold,
+//!     but for what clients get: what cannot be taken is found while loading, and what was loaded is dropped.
 
 mod copy;
 
@@ -100,9 +103,7 @@ impl From<ApplyError> for Lost {
 impl Replica {
     /// Follows what [`Role`] orders, until the end of the server.
     pub fn run(self) {
-        let stats = Arc::new(WorkerStats::new(self.shared.table.rows().len()));
-        let mut scratch = Scratch::default();
-        scratch.serve_with(Arc::new(ServeReaders { shared: self.shared.clone(), stats }));
+        let scratch = self.scratch();
         let runner = Runner::new(self.shared.table.clone()).publishing();
         let databases = self.settings().databases;
         let (store, clock) = (self.shared.store.clone(), self.shared.store.clock.clone());
@@ -113,6 +114,14 @@ impl Replica {
                 Next::Promote => self.promote(),
             }
         }
+    }
+
+    /// What serves the clients that wait for what is changed.
+    fn scratch(&self) -> Scratch {
+        let stats = Arc::new(WorkerStats::new(self.shared.table.rows().len()));
+        let mut scratch = Scratch::default();
+        scratch.serve_with(Arc::new(ServeReaders { shared: self.shared.clone(), stats }));
+        scratch
     }
 
     /// Promotes the server when the log is on again (P5).

@@ -417,6 +417,12 @@ impl<'t> Turn<'t> {
                 return Some(error::LOADING.to_owned());
             }
         }
+        if self.is_gated && store.gate.loads_aside() {
+            let is_meant = |row: &Row| row.spec.flags.contains(Flags::NO_ASYNC_LOADING);
+            if is_meant(row) || session.queue_of(row).any(|queued| is_meant(&queued.row)) {
+                return Some(error::LOADING.to_owned());
+            }
+        }
         if self.is_gated
             && let Some(text) = refusal_of_replica(&store.gate, session, row)
         {

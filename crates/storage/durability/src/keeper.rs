@@ -497,7 +497,8 @@ impl Durability {
 
     fn wait_for_work(&self) -> Option<Todo> {
         let mut state = self.state.lock();
-        if state.asked.is_none() && !state.is_ended {
+        // What is asked for while nothing is loaded, or while a copy replaces all data, waits until that is over.
+        if (state.asked.is_none() || !state.is_loaded) && !state.is_ended {
             self.stir.wait_for(&mut state, LOOK);
         }
         if state.is_ended {
@@ -509,13 +510,10 @@ impl Durability {
         if !state.is_loaded {
             return Some(Todo::Look);
         }
-        if let Some((cause, task)) = state.asked.take() {
-            state.running = Some(Going::new(cause));
-            return Some(Todo::Take(cause, task));
-        }
         // Before the guard: a second read lock of the policy would wait for a writer, and the writer for this one.
         let wants_log = self.wants_log();
         let (policy, now) = (self.policy.read(), self.parts.clock.now_ms());
+        // Before what is asked for: a client that asks again and again does not keep the log from being switched.
         if wants_log != state.log.is_some() {
             let is_soon =
                 state.switch_failed_at.is_some_and(|at| (0..SWITCH_RETRY_MS).contains(&now.saturating_sub(at)));
@@ -523,6 +521,10 @@ impl Durability {
                 state.running = Some(Going::new(Cause::LogSwitch));
                 return Some(Todo::Switch);
             }
+        }
+        if let Some((cause, task)) = state.asked.take() {
+            state.running = Some(Going::new(cause));
+            return Some(Todo::Take(cause, task));
         }
         let since = SinceLast {
             now,

@@ -3,26 +3,28 @@
 //! A command checks one word, and asks for the rest only when a bit is set there.
 
 use base::UnixMs;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU16, AtomicU64, Ordering};
 
-const LOADING: u8 = 1 << 0;
-const WRITES_REFUSED: u8 = 1 << 1;
+const LOADING: u16 = 1 << 0;
+const WRITES_REFUSED: u16 = 1 << 1;
 /// Not a reason to stop a command: only the loader checks it.
-const CANCELLED: u8 = 1 << 2;
-const BUSY: u8 = 1 << 3;
+const CANCELLED: u16 = 1 << 2;
+const BUSY: u16 = 1 << 3;
 /// Writes of clients are refused: this is a replica.
-const READ_ONLY: u8 = 1 << 4;
+const READ_ONLY: u16 = 1 << 4;
 /// Commands on data are refused: a replica has no link to its primary.
-const STALE: u8 = 1 << 5;
+const STALE: u16 = 1 << 5;
 /// Nothing expires: the primary sends deletions.
-const REPLICA: u8 = 1 << 6;
+const REPLICA: u16 = 1 << 6;
 /// Nothing is evicted: the primary evicts.
-const KEEPS_ALL: u8 = 1 << 7;
+const KEEPS_ALL: u16 = 1 << 7;
+/// A copy is loaded next to the data that commands see.
+const ASIDE: u16 = 1 << 8;
 
 /// The gate of a store. Open at first.
 #[derive(Default)]
 pub struct Gate {
-    bits: AtomicU8,
+    bits: AtomicU16,
     since: AtomicI64,
     loaded_bytes: AtomicU64,
     total_bytes: AtomicU64,
@@ -43,7 +45,7 @@ impl Gate {
     /// Whether anything is to be asked of the other methods.
     #[inline]
     pub fn is_open(&self) -> bool {
-        self.bits.load(Ordering::Acquire) & (LOADING | WRITES_REFUSED | BUSY | READ_ONLY | STALE) == 0
+        self.bits.load(Ordering::Acquire) & (LOADING | WRITES_REFUSED | BUSY | READ_ONLY | STALE | ASIDE) == 0
     }
 
     /// Whether data is being loaded: no entry may be read or changed by commands, nothing expires and nothing is
@@ -55,10 +57,30 @@ impl Gate {
 
     /// Closes the gate for loading; before the workers begin, or while all they do is answer that they are loading.
     pub fn begin_loading(&self, now: UnixMs) {
+        self.begin(LOADING, now);
+    }
+
+    /// A copy is to be loaded into keyspaces that no database has: commands run and see the old data, and nothing is
+    /// evicted.
+    pub fn begin_loading_aside(&self, now: UnixMs) {
+        self.begin(ASIDE, now);
+    }
+
+    /// It is loaded, and in place of the old data, or given up.
+    pub fn end_loading_aside(&self) {
+        self.put(ASIDE, false);
+    }
+
+    /// Whether a copy is being loaded next to the data that commands see.
+    pub fn loads_aside(&self) -> bool {
+        self.has(ASIDE)
+    }
+
+    fn begin(&self, bit: u16, now: UnixMs) {
         self.since.store(now, Ordering::Relaxed);
         self.loaded_bytes.store(0, Ordering::Relaxed);
         self.total_bytes.store(0, Ordering::Relaxed);
-        self.bits.fetch_or(LOADING, Ordering::Release);
+        self.put(bit, true);
     }
 
     /// Sets how many bytes are to be loaded altogether.
@@ -87,9 +109,9 @@ impl Gate {
         self.bits.load(Ordering::Acquire) & CANCELLED != 0
     }
 
-    /// How far loading has come; `None` when nothing is being loaded.
+    /// How far loading has come, in place or aside; `None` when nothing is being loaded.
     pub fn progress(&self) -> Option<LoadProgress> {
-        self.is_loading().then(|| LoadProgress {
+        self.has(LOADING | ASIDE).then(|| LoadProgress {
             since: self.since.load(Ordering::Relaxed),
             loaded_bytes: self.loaded_bytes.load(Ordering::Relaxed),
             total_bytes: self.total_bytes.load(Ordering::Relaxed),
@@ -126,14 +148,14 @@ impl Gate {
         self.put(STALE, is_stale);
     }
 
-    fn put(&self, bit: u8, is_set: bool) {
+    fn put(&self, bit: u16, is_set: bool) {
         match is_set {
             true => self.bits.fetch_or(bit, Ordering::Release),
             false => self.bits.fetch_and(!bit, Ordering::Release),
         };
     }
 
-    fn has(&self, bit: u8) -> bool {
+    fn has(&self, bit: u16) -> bool {
         self.bits.load(Ordering::Acquire) & bit != 0
     }
 
@@ -154,7 +176,7 @@ impl Gate {
 
     /// Whether nothing is evicted here.
     pub fn keeps_all(&self) -> bool {
-        self.has(KEEPS_ALL)
+        self.has(KEEPS_ALL | ASIDE)
     }
 
     /// Lets them run again.
@@ -184,6 +206,18 @@ mod tests {
         gate.set_stale(false);
         gate.set_replica(false, true, true);
         assert!(gate.is_open() && !gate.is_replica() && !gate.is_read_only() && !gate.keeps_all());
+    }
+
+    /// Commands run meanwhile, all but the few that ask.
+    #[test]
+    fn a_copy_is_loaded_aside() {
+        let gate = Gate::default();
+        gate.begin_loading_aside(7);
+        gate.set_total_bytes(9);
+        assert!(gate.loads_aside() && gate.keeps_all() && !gate.is_open() && !gate.is_loading());
+        assert_eq!(gate.progress(), Some(LoadProgress { since: 7, loaded_bytes: 0, total_bytes: 9 }));
+        gate.end_loading_aside();
+        assert!(gate.is_open() && !gate.loads_aside() && !gate.keeps_all() && gate.progress().is_none());
     }
 
     #[test]

@@ -33,6 +33,14 @@ impl Shard {
         }
     }
 
+    /// Flags the watchers of keys of one keyspace that exist there, or in another that takes its place.
+    pub fn touch_watchers_of_two(&mut self, space: KeyspaceId, other: KeyspaceId) {
+        let Self { watch, engine, .. } = self;
+        watch.touch_where(|key| {
+            key.space == space && (engine.may_hold(key) || engine.may_hold(&Key { space: other, ..*key }))
+        });
+    }
+
     #[cold]
     fn touch_watchers_of(&mut self, effect: &Effect<'_>) {
         match effect {
@@ -97,7 +105,15 @@ impl ShardEngine {
         matches!(self, Self::Memory(engine) if engine.has_rows_in_memory())
     }
 
-    /// The same, and gives pages back.
+    /// See [`MemEngine::take_over`].
+    pub(crate) fn take_over(&mut self, to: KeyspaceId, from: KeyspaceId) {
+        match self {
+            Self::Memory(engine) => engine.take_over(to, from),
+            Self::Other(_) => unreachable!("a server's engines are in memory, and only servers take copies"),
+        }
+    }
+
+    /// The same as [`ShardEngine::drop_clean`], and gives pages back.
     pub(crate) fn make_room(&mut self, bytes: usize) {
         if let Self::Memory(engine) = self
             && (engine.drop_clean_anywhere(bytes) > 0 || engine.demote(bytes).count > 0)

@@ -466,6 +466,17 @@ impl<'s> Txn<'s> {
         }
     }
 
+    /// Puts what keyspace `from` holds, which no database has, in place of what `to` holds. Only without a log, which
+    /// has no record of this, under all locks, and without a tier.
+    pub fn take_over(&mut self, to: KeyspaceId, from: KeyspaceId) {
+        debug_assert!(self.scratch.log.sink.is_none(), "the log would have the old data");
+        // Before the change, while it is still known which of the watched keys exist, or will.
+        self.held.iter_mut().for_each(|shard| shard.touch_watchers_of_two(to, from));
+        self.apply(&Effect::Clear { space: to });
+        self.held.iter_mut().for_each(|shard| shard.engine.take_over(to, from));
+        self.make_all_ready(to);
+    }
+
     fn apply_to_keyspaces(&mut self, effect: &Effect<'_>) {
         // Before the change, while it is still known which of the watched keys exist.
         self.held.iter_mut().for_each(|shard| shard.touch_watchers(effect));

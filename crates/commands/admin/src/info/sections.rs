@@ -279,8 +279,9 @@ pub(super) fn persistence(ctx: &mut Ctx<'_>, text: &mut String) {
     let (saving, rewriting) = (running(true), running(false));
     let any = status.running.as_ref();
     line(text, "durability", durability_of(&status, &settings));
-    line(text, "loading", u8::from(loading.is_some()));
-    line(text, "async_loading", 0);
+    let is_aside = gate.is_some_and(|gate| gate.loads_aside());
+    line(text, "loading", u8::from(loading.is_some() && !is_aside));
+    line(text, "async_loading", u8::from(is_aside));
     line(text, "current_cow_peak", any.map_or(0, |running| running.extra_bytes_max));
     line(text, "current_cow_size", any.map_or(0, |running| running.extra_bytes));
     line(text, "current_cow_size_age", 0);

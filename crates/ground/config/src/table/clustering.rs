@@ -2,7 +2,7 @@
 //! refused.
 
 use crate::directive::Directive;
-use crate::field::{Field, flag, integer, text};
+use crate::field::{Field, choice, flag, integer, text};
 use crate::inert::{Inert, check_hostname, check_ipv4, check_ipv6};
 
 const INT_MAX: i64 = i32::MAX as i64;
@@ -56,6 +56,16 @@ pub(super) static REPLICATION: &[Directive] = &[
         "Whether a replica answers while it has no link to its primary. With `no`, commands on data get MASTERDOWN.",
     )
     .alias(&["slave-serve-stale-data"]),
+    Directive::supported(
+        "repl-diskless-load",
+        choice!(repl_diskless_load: CopyLoad),
+        "disabled",
+        "",
+        "Where a replica loads a copy that replaces its data. swapdb: next to the old data, which is served until the new \
+         data takes its place at one moment; needs memory for both, and loads in place where there is a tier. disabled, \
+         on-empty-db, flush-before-load: in place of the old data, and clients get LOADING meanwhile. Every copy is \
+         received into a file first.",
+    ),
     Directive::supported(
         "replica-ignore-maxmemory",
         flag!(replica_ignore_maxmemory),
@@ -120,11 +130,6 @@ pub(super) static REPLICATION: &[Directive] = &[
     Directive::not_needed("repl-diskless-sync", Inert::flag("yes"), NO_REPLICATION),
     Directive::not_needed("repl-diskless-sync-delay", Inert::integer("5", 0, INT_MAX), NO_REPLICATION),
     Directive::not_needed("repl-diskless-sync-max-replicas", Inert::integer("0", 0, INT_MAX), NO_REPLICATION),
-    Directive::not_needed(
-        "repl-diskless-load",
-        Inert::choice("disabled", &["disabled", "on-empty-db", "swapdb", "flush-before-load"]),
-        NO_REPLICATION,
-    ),
     Directive::not_needed("repl-disable-tcp-nodelay", Inert::flag("no"), NO_REPLICATION),
     Directive::not_needed("repl-ping-replica-period", Inert::integer("10", 1, INT_MAX), NO_REPLICATION)
         .alias(&["repl-ping-slave-period"]),

@@ -161,7 +161,7 @@ impl Pass {
 
     /// Whether there is something to do, now or as soon as there is time for it. Begins a pass when one is due.
     pub fn has_work(&mut self, store: &Store) -> bool {
-        if store.gate.is_loading() {
+        if store.gate.is_loading() || store.gate.loads_aside() {
             return false;
         }
         let generation = store.compression.generation.load(Ordering::Relaxed);
