@@ -414,4 +414,6 @@ pub fn register(stack: &mut Stack, functions: &[(&str, Native)]) {
 }
 
 #[cfg(test)]
+mod attacks;
+#[cfg(test)]
 mod tests;

@@ -73,7 +73,7 @@ fn run_with(engine: &mut Engine, host: &mut Echo, text: &str) -> Result<String, 
     result.map(|()| String::from_utf8_lossy(host.reply.as_contiguous().unwrap_or_default()).into_owned())
 }
 
-fn run(text: &str) -> Result<String, Failure> {
+pub fn run(text: &str) -> Result<String, Failure> {
     run_with(&mut engine(), &mut Echo::new(), text)
 }
 
@@ -81,7 +81,7 @@ fn engine() -> Engine {
     Engine::new(16 << 20).expect("16 MB are enough for a state")
 }
 
-fn raised(text: &str) -> String {
+pub fn raised(text: &str) -> String {
     match run(text) {
         Err(Failure::Raised(text) | Failure::Answered(text)) => String::from_utf8_lossy(&text).into_owned(),
         other => panic!("{text} gave {other:?}"),
