@@ -4,7 +4,6 @@ use config::{Loaded, Settings};
 use sandbox::{Access, Place, Report};
 use std::io;
 use std::path::{Path, PathBuf};
-use vfs::FileSystem;
 
 /// Restricts the process as the settings say. What the log says about it.
 ///
@@ -16,13 +15,22 @@ pub fn begin(loaded: &Loaded) -> io::Result<String> {
         return Ok("off (sandbox no)".to_owned());
     }
     let allowed = allowed(&settings.sandbox_allow_path)?;
-    // What does not exist cannot be named to the kernel. If one cannot be made, what opens it says why.
     let own = [Some(&settings.dir), settings.tier_dir.as_ref()].into_iter().flatten();
-    own.clone().for_each(|dir| drop(vfs::RealFs.create_dir_all(dir)));
+    own.clone().try_for_each(|dir| made(dir))?;
     let mut places: Vec<_> = own.map(|dir| Place::directory(dir, Access::Write)).collect();
     places.extend(allowed.iter().map(|path| Place::directory(path, Access::Write)));
     places.extend(files(settings, loaded.file.as_deref()));
     Ok(described(&sandbox::enforce(&places)))
+}
+
+/// Makes a directory, since the kernel takes no name of a missing one, and makes its own name durable: inside the
+/// sandbox the directory that holds it cannot be synced.
+fn made(dir: &Path) -> io::Result<()> {
+    match vfs::create_dirs_synced(&vfs::RealFs, dir) {
+        Err(error) if dir.is_dir() => Err(io::Error::other(error)),
+        // If there is none, what opens it says why.
+        _ => Ok(()),
+    }
 }
 
 /// The paths of `sandbox-allow-path`.
