@@ -1,11 +1,15 @@
 """A replica under a load of all types whose link is cut anywhere, and of which either side is killed: the data is equal
 at the end, and a copy is taken only where the primary no longer has the stream.
 
-`main.py ONGGI cuts CUTS KILLS` runs it with other counts; ONGGI_TEST_SEED is the seed.
+`main.py ONGGI cuts CUTS KILLS` runs it with other counts, and with FLOOD more commands a second; ONGGI_TEST_SEED is the
+seed.
 """
 
 import random
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import seeds
 from directory import Client, ErrorReply, digest
@@ -21,6 +25,8 @@ KILLS = 2
 # Longest time between two events, in seconds, and how often the next one waits for a replica with a link.
 PAUSE_MAX = 0.25
 CALM = 0.7
+# Commands a second of the long form, on top of the load.
+FLOOD = 22_000
 # A primary that is killed comes back with its data, and under another id.
 KEPT = [("appendonly", "yes"), ("appendfsync", "always")]
 
@@ -67,9 +73,9 @@ def everything(client):
 class Trial:
     """The two sides, and how many copies are right."""
 
-    def __init__(self, tools, server, proxy, draw):
-        self.tools, self.server, self.proxy, self.draw = tools, server, proxy, draw
-        self.copies_max, self.is_up, self.commands, self.begun = 1, False, 0, time.monotonic()
+    def __init__(self, tools, server, proxy, draw, flood):
+        self.tools, self.server, self.proxy, self.draw, self.rate = tools, server, proxy, draw, flood
+        self.copies_max, self.is_up, self.commands, self.seconds = 1, False, 0, 0
         self.ours = self.serve()
         self.load = self.begin_load()
 
@@ -77,6 +83,10 @@ class Trial:
         return self.tools.serve("cuts", "--replicaof", f"127.0.0.1 {self.proxy.port}")
 
     def begin_load(self):
+        self.begun, self.counted, self.flood = time.monotonic(), self.processed(), None
+        if self.rate:
+            argv = [sys.executable, Path(__file__).parent / "flood.py", str(self.server.port), str(self.rate)]
+            self.flood = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
         return WildLoad(self.server.port, "valkey", self.draw.random())
 
     def is_settled(self):
@@ -109,20 +119,32 @@ class Trial:
             self.copies_max = copies + 1
             self.load = self.begin_load()
 
+    def processed(self):
+        with Client(self.server.port) as client:
+            return int(fields(client, "stats")["total_commands_processed"])
+
+    def end_flood(self):
+        self.load.is_stopped = True
+        if self.flood:
+            self.flood.kill()
+            self.flood.wait()
+
     def end_load(self):
+        self.end_flood()
         self.load.stop()
-        self.commands += self.load.commands
+        self.commands += self.processed() - self.counted
+        self.seconds += time.monotonic() - self.begun
 
     def figures(self):
         copies, resumed = self.copies(), output(self.ours).count("Successful partial")
-        rate = self.commands / (time.monotonic() - self.begun)
+        rate = self.commands / self.seconds
         return f"{copies} copies where {self.copies_max} are right, {resumed} resumed, {rate:.0f} commands/s"
 
     def copies(self):
         return output(self.ours).count("Full resync from primary")
 
 
-def cut_and_kill(tools, cuts=CUTS, kills=KILLS):
+def cut_and_kill(tools, cuts=CUTS, kills=KILLS, flood=0):
     seed = seeds.fixed()
     print(f"# cuts and kills: seed {seed}", flush=True)
     draw = random.Random(seed)
@@ -132,7 +154,7 @@ def cut_and_kill(tools, cuts=CUTS, kills=KILLS):
         fill(client, "valkey")
         client.call("FUNCTION", "LOAD", library("stays", 1))
         with Proxy(server.port) as proxy:
-            trial = Trial(tools, server, proxy, draw)
+            trial = Trial(tools, server, proxy, draw, flood)
             try:
                 for event in events:
                     if draw.random() < CALM:
@@ -158,7 +180,7 @@ def cut_and_kill(tools, cuts=CUTS, kills=KILLS):
                     assert trial.copies() == copies, "the last kill led to a copy"
                 print(f"# {cuts} cuts and {kills} kills of each side: {figures}", flush=True)
             finally:
-                trial.load.is_stopped = True
+                trial.end_flood()
                 trial.ours.kill()
 
 

@@ -34,7 +34,8 @@ def main():
         tools = Tools(sys.argv[1], Path(scratch))
         if sys.argv[2:3] == ["cuts"]:
             counts = [int(word) for word in sys.argv[3:5]]
-            tools.check(f"{counts[0]} cuts, {counts[1]} kills of each side", lambda: cuts.cut_and_kill(tools, *counts))
+            name = f"{counts[0]} cuts, {counts[1]} kills of each side"
+            tools.check(name, lambda: cuts.cut_and_kill(tools, *counts, cuts.FLOOD))
             return 1 if tools.failed else 0
         for area in (
             backup, caches, dictionaries, history, imports, logs, exports, follows, replicas, cuts, promotions, moves,
