@@ -537,7 +537,15 @@ impl State {
         }
         let Some(tree) = self.version.tree(space) else { return false };
         let probe = Probe::new(key::hash(key));
-        tree.guide().candidates(key).iter().any(|table| table.may_know(&probe))
+        for candidate in tree.guide().candidates(key) {
+            if candidate.filter.may_contain(&probe) {
+                return true;
+            }
+            if candidate.has_ranges && Tree::covering(&candidate.table, key, view) > 0 {
+                return false;
+            }
+        }
+        false
     }
 
     /// A key that none of the key space is above; `None` if it has no keys.

@@ -83,6 +83,15 @@ fn may_have_is_false_only_for_absent_keys() {
     assert!(!db.may_have(full, &key(0)), "its tombstone is in memory");
     db.delete_range_in(full, &key(100)[..]..&key(200)[..]).expect("it writes");
     assert!(!db.may_have(full, &key(150)) && db.may_have(full, &key(200)));
+    db.flush().expect("it flushes");
+    let passed = (400..2400).filter(|number| db.may_have(full, &key(*number))).count();
+    assert!(passed < 40, "{passed} of 2000 absent keys beside a deleted range");
+    assert!((1..100).chain(200..400).all(|number| db.may_have(full, &key(number))));
+    db.delete_range_in(full, ..).expect("it writes");
+    db.put_in(full, &key(7), b"value").expect("it writes");
+    db.flush().expect("it flushes");
+    let found: Vec<u32> = (0..2400).filter(|number| db.may_have(full, &key(*number))).collect();
+    assert!(found.contains(&7) && found.len() < 40, "{} keys after all were deleted", found.len());
 }
 
 #[test]

@@ -21,8 +21,8 @@ use crate::sstable::{Filter, Probe, Table};
 #[derive(Debug)]
 pub(crate) struct Candidate {
     /// The table's own: here, a search need not touch the table.
-    filter: Filter,
-    has_ranges: bool,
+    pub filter: Filter,
+    pub has_ranges: bool,
     pub table: Arc<Table>,
 }
 
