@@ -131,7 +131,7 @@ fn check_flush(ctx: &Ctx<'_>) -> Result<(), Stop> {
 /// Removes all entries of a keyspace. One without entries makes no effect: a record of a flush means that there was
 /// something to lose.
 pub fn clear(ks: &mut dyn Keyspace, space: KeyspaceId) {
-    if ks.len(space) > 0 {
+    if !ks.is_empty(space) {
         ks.apply(&Effect::Clear { space });
     }
 }

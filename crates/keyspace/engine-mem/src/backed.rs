@@ -14,7 +14,8 @@
 //!     a running flush what the key was at the cut.
 //! K3. Epochs count flushes. A key whose last change is of an installed epoch has no change.
 //! K4. The entries of the keyspace are those in the table and those *away*, which only rows hold. A write to an unknown
-//!     key that the rows may have counts as overwriting one. The flush that stores it corrects the count.
+//!     key that the rows may have counts as overwriting one. The flush that stores it corrects the count. Until then a
+//!     count of 0 does not mean that there is no entry ([`Engine::is_len_exact`]).
 //! K5. A keyspace that is not backed pays one test for each change, and one for each read that finds nothing.
 
 use crate::engine_impl::MemEngine;
@@ -49,6 +50,9 @@ pub struct Backed {
     installed: u32,
     /// The epoch in which the keyspace was last cleared: until that is installed, what the rows hold is void.
     cleared: u32,
+    /// The epoch of the last write to an unknown key that the rows may have: until that is installed, counts are
+    /// guessed.
+    guessed: u32,
     /// Keys changed since the last cut, and again after a flush that failed.
     dirty: Vec<Box<[u8]>>,
     flush: Option<Flush>,
@@ -112,6 +116,7 @@ impl Backed {
             epoch: 1,
             installed: 0,
             cleared: 0,
+            guessed: 0,
             dirty: Vec::new(),
             flush: None,
             settling: Vec::new(),
@@ -188,12 +193,17 @@ impl MemEngine {
         self.backed(key.space).is_some_and(|backed| backed.may_be_stored(key))
     }
 
-    /// A count of the table and what is away (K4).
+    /// See [`Engine::is_len_exact`].
+    pub(crate) fn is_count_exact(&self, id: KeyspaceId) -> bool {
+        !self.has_backed || self.backed(id).is_none_or(|backed| backed.guessed <= backed.installed)
+    }
+
+    /// A count of the table and what is away (K4): never less than the table has, which is certain.
     #[inline]
     pub(crate) fn with_away(&self, id: KeyspaceId, in_table: u64, away: impl Fn(Counts) -> i64) -> u64 {
         match self.has_backed {
             false => in_table,
-            true => in_table.saturating_add_signed(self.backed(id).map_or(0, |backed| away(backed.away))),
+            true => in_table.saturating_add_signed(self.backed(id).map_or(0, |backed| away(backed.away).max(0))),
         }
     }
 
@@ -206,9 +216,13 @@ impl MemEngine {
         away > 0 && self.rng.below(all) < away
     }
 
+    /// All counts as they are, guesses that are too low included, so that a flush corrects them.
     fn counts(&self, id: KeyspaceId) -> Counts {
+        let Some(space) = self.space(id) else { return Counts::default() };
         let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        Counts { len: count(self.len(id)), expiring: count(self.expiring_len(id)), timed: count(self.timed_len(id)) }
+        let (len, expiring, timed) = (count(space.table.len()), count(space.expiring), count(space.timed));
+        let away = space.backed.as_ref().map_or(Counts::default(), |backed| backed.away);
+        Counts { len, expiring, timed }.plus(away)
     }
 
     /// A key is about to change, which `found` is in the table: see K2.
@@ -223,6 +237,7 @@ impl MemEngine {
             backed.loads += 1;
             if backed.may_be_stored(key) {
                 backed.away.len -= 1;
+                backed.guessed = backed.epoch;
             }
         }
         let Backed { keys, flush, epoch, installed, dirty, .. } = &mut **backed;
@@ -260,6 +275,7 @@ impl MemEngine {
         let epoch = backed.epoch;
         backed.cleared = epoch;
         backed.away = Counts::default();
+        backed.guessed = 0;
         backed.keys = HashMap::new();
         backed.dirty = Vec::new();
         backed.settling = Vec::new();
@@ -583,10 +599,11 @@ impl MemEngine {
         self.backed(id).map_or(0, |backed| backed.loads)
     }
 
-    /// A random entry that only rows hold; where draws find none, the first.
+    /// Draws an entry that only rows hold, or takes the first where draws find none; false when there is none.
+    /// [`MemEngine::drawn`] gives it.
     #[cold]
-    pub(crate) fn random_stored(&mut self, id: KeyspaceId) -> Option<Entry<'_>> {
-        let backed = self.backed(id).filter(|backed| backed.cleared <= backed.installed)?;
+    pub(crate) fn draws_stored(&mut self, id: KeyspaceId) -> bool {
+        let Some(backed) = self.backed(id).filter(|backed| backed.cleared <= backed.installed) else { return false };
         let (rows, keeper) = (backed.rows.clone(), backed.keeper.clone());
         let mut shown = std::mem::take(&mut self.shown);
         let is_found = (0..RANDOM_TRIES).any(|_| {
@@ -609,9 +626,15 @@ impl MemEngine {
             });
             next = next.filter(|_| shown.row.is_empty());
         }
-        let row = Row::read(&shown.row).ok()?;
-        (shown.tree, shown.fields) = (row.tree(&keeper, &self.hasher), row.fields());
-        self.shown = shown;
+        let row = Row::read(&shown.row).ok();
+        let (tree, fields) = row.map(|row| (row.tree(&keeper, &self.hasher), row.fields())).unwrap_or_default();
+        let is_found = !shown.row.is_empty();
+        self.shown = Shown { tree, fields, ..shown };
+        is_found
+    }
+
+    /// The entry that was drawn.
+    pub(crate) fn drawn(&self) -> Option<Entry<'_>> {
         let Shown { key, row, tree, fields } = &self.shown;
         Some(Row::read(row).ok()?.as_new(tree.as_ref(), fields).as_entry(key))
     }

@@ -799,8 +799,12 @@ impl Engine for MemEngine {
     }
 
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>> {
-        if self.has_backed && self.picks_stored(space) {
-            return self.random_stored(space);
+        if self.has_backed {
+            let is_empty = self.space(space).is_none_or(|space| space.table.len() == 0);
+            // What was picked may be gone, where counts are guessed.
+            if (is_empty || self.picks_stored(space)) && self.draws_stored(space) {
+                return self.drawn();
+            }
         }
         let space = self.spaces.get(space.index())?.as_ref()?;
         let handle = space.table.random(&self.heap, &mut self.rng)?;
@@ -847,6 +851,10 @@ impl Engine for MemEngine {
 
     fn loads(&self, space: KeyspaceId) -> u64 {
         self.loads_of(space)
+    }
+
+    fn is_len_exact(&self, space: KeyspaceId) -> bool {
+        self.is_count_exact(space)
     }
 
     fn due(&mut self, limit: usize, visit: &mut dyn FnMut(Key<'_>, Due)) -> usize {

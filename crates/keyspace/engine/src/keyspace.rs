@@ -186,6 +186,11 @@ pub trait Keyspace {
     /// Entries of the keyspace, expired ones not yet removed included.
     fn len(&self, space: KeyspaceId) -> u64;
 
+    /// Whether the keyspace has no entry, which [`Keyspace::len`] may say of one that has some.
+    fn is_empty(&self, space: KeyspaceId) -> bool {
+        self.len(space) == 0
+    }
+
     /// Entries of the keyspace that have an expiration.
     fn expiring_len(&self, space: KeyspaceId) -> u64;
 
@@ -223,6 +228,12 @@ pub trait Keyspace {
 
     /// Bytes an entry costs: its allocation, its share of the table and of the expiration index.
     fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64>;
+
+    /// Forgets entries that rows hold and nothing wants, of each shard about this many bytes: for tests. Returns how
+    /// many bytes that were.
+    fn drop_clean(&mut self, _bytes: u64) -> u64 {
+        0
+    }
 }
 
 /// How an entry has been used.
@@ -364,6 +375,11 @@ pub trait Engine: Send {
     /// Changes whenever a row comes into memory. 0 for a keyspace that has no rows elsewhere.
     fn loads(&self, _space: KeyspaceId) -> u64 {
         0
+    }
+
+    /// Whether [`Engine::len`] is the number of entries. When not, there may be some although it is 0.
+    fn is_len_exact(&self, _space: KeyspaceId) -> bool {
+        true
     }
 
     /// [`Engine::scan`] that visits each entry with its cost ([`Engine::cost_bytes`]), and no entry whose hash is below

@@ -62,7 +62,7 @@ impl Store {
         self.with_memory(shard, |engine| engine.end_flush(space, installed)).flatten()
     }
 
-    /// Drops about `bytes` bytes of clean entries of a shard. Returns how many entries it dropped: fewer when there are
+    /// Drops about `bytes` bytes of clean entries of a shard. Returns how many bytes it dropped: fewer when there are
     /// no more.
     pub fn drop_clean(&self, shard: ShardId, space: KeyspaceId, bytes: usize) -> usize {
         self.with_memory(shard, |engine| engine.drop_clean(space, bytes)).unwrap_or(0)

@@ -92,7 +92,7 @@ impl ShardEngine {
         matches!(self, Self::Memory(engine) if engine.is_backed(space))
     }
 
-    /// Drops about `bytes` bytes of entries that rows hold as well. Returns how many entries it dropped.
+    /// Drops about `bytes` bytes of entries that rows hold as well. Returns how many bytes it dropped.
     pub(crate) fn drop_clean(&mut self, bytes: usize) -> usize {
         match self {
             Self::Memory(engine) if engine.may_fetch() => engine.drop_clean_anywhere(bytes),
@@ -238,6 +238,10 @@ impl Engine for ShardEngine {
 
     fn loads(&self, space: KeyspaceId) -> u64 {
         either!(self, it => it.loads(space))
+    }
+
+    fn is_len_exact(&self, space: KeyspaceId) -> bool {
+        either!(self, it => it.is_len_exact(space))
     }
 
     fn survey(&mut self, space: KeyspaceId, from: u64, visit: &mut dyn FnMut(&Entry<'_>, u64)) -> ScanStep {

@@ -482,7 +482,7 @@ impl<'s> Txn<'s> {
         self.held.iter_mut().for_each(|shard| shard.touch_watchers(effect));
         match *effect {
             Effect::Clear { space } => {
-                if self.held.iter_mut().any(|shard| shard.engine.len(space) > 0) {
+                if !self.is_empty(space) {
                     self.store.flushes.fetch_add(1, Ordering::Relaxed);
                 }
                 self.held.iter_mut().for_each(|shard| shard.engine.clear(space));
@@ -906,19 +906,16 @@ impl Keyspace for Txn<'_> {
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>> {
         let total = self.len(space);
         let mut pick = self.random_below(total);
-        self.held
-            .iter_mut()
-            .find_map(|shard| {
-                let len = shard.engine.len(space);
-                if pick < len {
-                    Some(shard)
-                } else {
-                    pick -= len;
-                    None
-                }
-            })?
-            .engine
-            .random_entry(space)
+        let picked = self.held.iter_mut().position(|shard| {
+            let len = shard.engine.len(space);
+            let is_picked = pick < len;
+            pick -= if is_picked { 0 } else { len };
+            is_picked
+        });
+        // Counts that are guessed may be 0 where there are entries.
+        let guessed = || self.held.iter_mut().position(|shard| !shard.engine.is_len_exact(space));
+        let at = picked.or_else(guessed)?;
+        self.held.iter_mut().nth(at)?.engine.random_entry(space)
     }
 
     fn random_below(&mut self, bound: u64) -> u64 {
@@ -949,5 +946,14 @@ impl Keyspace for Txn<'_> {
     fn cost_bytes(&mut self, key: &Key<'_>) -> Option<u64> {
         self.look_at(key);
         self.shard(key).engine.cost_bytes(key)
+    }
+
+    fn is_empty(&self, space: KeyspaceId) -> bool {
+        self.over_shards(|shard| u64::from(shard.engine.len(space) > 0 || !shard.engine.is_len_exact(space))) == 0
+    }
+
+    fn drop_clean(&mut self, bytes: u64) -> u64 {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.held.iter_mut().map(|shard| shard.engine.drop_clean(bytes) as u64).sum()
     }
 }
