@@ -10,6 +10,8 @@
 
 use std::io;
 
+use base::Rng;
+
 use crate::judge::Judge;
 use crate::request;
 use crate::resp::{self, Value};
@@ -48,7 +50,15 @@ pub struct Session {
     judge: Judge,
     /// Steps that were answered and judged, over all runs.
     judged: u64,
+    /// Decides what Onggi's databases on disk do between steps; `None` where there are none.
+    rows: Option<Rng>,
 }
+
+/// Bytes dropped of each shard between steps, at most.
+const DROPPED_MAX: u64 = 2000;
+
+/// Between how many groups of steps Onggi is asked for a flush.
+const FLUSH_EVERY: u64 = 4;
 
 impl Session {
     /// What the server of a kind answers to a command of the run's own; nothing without such a server, or such an
@@ -68,7 +78,30 @@ impl Session {
     /// With fewer than two.
     pub fn new(targets: Vec<Box<dyn Target>>, judge: Judge) -> Self {
         assert!(targets.len() >= 2, "a comparison needs two targets");
-        Self { targets, judge, judged: 0 }
+        Self { targets, judge, judged: 0, rows: None }
+    }
+
+    /// Has Onggi forget entries that are the same on disk, and write the others to disk, between steps.
+    #[must_use]
+    pub fn disturbing_rows(self, rng: Rng) -> Self {
+        Self { rows: Some(rng), ..self }
+    }
+
+    /// Whether Onggi has databases on disk.
+    pub fn is_on_disk(&self) -> bool {
+        self.rows.is_some()
+    }
+
+    /// See [`Session::disturbing_rows`]. Answers do not matter: a script may have taken the right to do this.
+    fn disturb_rows(&mut self) {
+        let Some(rng) = &mut self.rows else { return };
+        let bytes = (rng.below(DROPPED_MAX)).to_string();
+        let is_flush = rng.one_in(FLUSH_EVERY);
+        let words: &[&str] = if is_flush { &["DEBUG", "DISK", "FLUSH"] } else { &["DEBUG", "DISK", "DROP", &bytes] };
+        for target in self.targets.iter_mut().filter(|target| target.kind() == Kind::Onggi) {
+            target.send(CONTROL, &request::encode(words));
+            target.receive(CONTROL, 1);
+        }
     }
 
     /// The judge, for the hits it counted.
@@ -115,9 +148,13 @@ impl Session {
     pub fn run(&mut self, steps: &[Step], mode: Mode) -> Vec<Mismatch> {
         let mut mismatches = Vec::new();
         let mut start = 0;
+        let is_every_command_logged = steps.iter().any(logs_every_command);
         while start < steps.len() {
             let end = group_end(steps, start);
             self.run_group(steps, start..end, &mut mismatches);
+            if !is_every_command_logged {
+                self.disturb_rows();
+            }
             if mode == Mode::FirstMismatch && !mismatches.is_empty() {
                 mismatches.truncate(1);
                 break;
@@ -209,6 +246,12 @@ impl Session {
         steps.iter_mut().for_each(|step| step.connection = CONTROL);
         self.run(steps, mode)
     }
+}
+
+/// Whether SLOWLOG shows all commands from here on, those of the run's own among them.
+fn logs_every_command(step: &Step) -> bool {
+    let words: Vec<String> = step.arguments().unwrap_or_default().iter().map(ToString::to_string).collect();
+    words.windows(2).any(|words| words == ["slowlog-log-slower-than", "0"])
 }
 
 /// Where the group that begins at `start` ends.

@@ -11,6 +11,7 @@
 //! | `ONGGI_DIFF_FAMILIES` | random commands only of these families, with commas | all |
 //! | `ONGGI_DIFF_SCRIPTS` | only these scripts, with commas; `none` for none | all |
 //! | `ONGGI_DIFF_BIG` | `1`: each round of random commands begins with large collections | not |
+//! | `ONGGI_DIFF_DISK` | `all` or `most` of Onggi's databases are on disk, flushed and dropped meanwhile | none |
 //! | `ONGGI_DIFF_OPTIONS` | directives for Onggi, `NAME=VALUE` with spaces between them | none |
 
 use std::collections::BTreeMap;
@@ -90,11 +91,14 @@ fn compare(report: &mut Report) -> Result<(), String> {
         return Ok(());
     }
     let mut session = Session::new(targets, Judge::load()?);
+    if peers::is_on_disk() {
+        session = session.disturbing_rows(base::Rng::new(given_seed()?.unwrap_or_default()));
+    }
     let all_scripts = run_scripts(&mut session, report)?;
     run_rounds(&mut session, report)?;
     run_messages(&mut session, report)?;
     check_compression(&mut session, report);
-    if all_scripts {
+    if all_scripts && !peers::is_on_disk() {
         for kind in [Kind::Redis, Kind::Onggi].into_iter().filter(|kind| session.has(*kind)) {
             let unhit = session.judge().differences().unhit(kind);
             report.check(&format!("every accepted difference of {} is there", kind.name()), &unhit);
@@ -225,15 +229,19 @@ fn number(name: &str) -> Result<Option<u64>, String> {
     }
 }
 
+fn given_seed() -> Result<Option<u64>, String> {
+    Ok(number("ONGGI_DIFF_SEED")?.or(number("ONGGI_TEST_SEED")?))
+}
+
 fn run_rounds(session: &mut Session, report: &mut Report) -> Result<(), String> {
-    let given = number("ONGGI_DIFF_SEED")?.or(number("ONGGI_TEST_SEED")?);
-    let seed = given.unwrap_or_else(|| OsEntropy.rng().next_u64());
+    let seed = given_seed()?.unwrap_or_else(|| OsEntropy.rng().next_u64());
     let commands = number("ONGGI_DIFF_COMMANDS")?.unwrap_or(500_000);
     let only = number("ONGGI_DIFF_ROUND")?;
     let families = env::var("ONGGI_DIFF_FAMILIES").unwrap_or_default();
     let families: Vec<String> = families.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
     let rounds = Rounds::new(seed, &grammar::load(&families)?);
     let rounds = if number("ONGGI_DIFF_BIG")? == Some(1) { rounds.beginning_big() } else { rounds };
+    let rounds = if peers::is_on_disk() { rounds.on_disk() } else { rounds };
     println!("random commands with ONGGI_DIFF_SEED={seed}");
     let (started, judged_before) = (Instant::now(), session.judged());
     let mut failures: BTreeMap<String, String> = BTreeMap::new();
@@ -262,8 +270,7 @@ fn run_messages(session: &mut Session, report: &mut Report) -> Result<(), String
     if !families.split(',').any(|family| family == "pubsub") {
         return Ok(());
     }
-    let given = number("ONGGI_DIFF_SEED")?.or(number("ONGGI_TEST_SEED")?);
-    let seed = given.unwrap_or_else(|| OsEntropy.rng().next_u64());
+    let seed = given_seed()?.unwrap_or_else(|| OsEntropy.rng().next_u64());
     let replies = number("ONGGI_DIFF_COMMANDS")?.unwrap_or(500_000) / 8;
     println!("random messages with ONGGI_DIFF_SEED={seed}");
     let judged_before = session.judged();

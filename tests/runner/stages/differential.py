@@ -18,6 +18,24 @@ BIG = 30_000
 BIG_BY = "compression=lz4 compression-when=idle compression-idle-time=0 compression-cpu-percent=100"
 
 
+# Over databases on disk: the scripts with all of them, random commands with all but one. Rows are dropped and flushed
+# between commands.
+ON_DISK = 30_000
+ON_DISK_IN_A_PIECE = 500_000
+
+
+def compare_on_disk(job, commands):
+    """The scripts and this many random commands over databases on disk, against Valkey alone."""
+    for databases, scripts in [("all", {}), ("most", {"ONGGI_DIFF_SCRIPTS": "none"})]:
+        job.command(
+            ["cargo", "test", "--locked", "-p", "onggi-differential", "--test", "differential"],
+            name=f"differential, {databases} on disk", timeout=SECONDS_MAX, counts=True,
+            env={"VALKEY_SERVER": str(need.valkey()), "ONGGI_SERVER": str(need.onggi()),
+                 "ONGGI_DIFF_TARGETS": "valkey,onggi", "ONGGI_DIFF_DISK": databases,
+                 "ONGGI_DIFF_COMMANDS": str(commands if databases == "most" else 0), **scripts},
+        )
+
+
 # Histories of users: rules, logins, and commands as those users. Redis 7.0 lists users in other words.
 USERS = 20_000
 USERS_IN_A_PIECE = 1_000_000
@@ -56,12 +74,14 @@ def run(job: Job):
     compare(job, IN_TEST)
     compare(job, COMPRESSED, COMPRESSED_BY)
     compare(job, BIG, BIG_BY, big=True)
+    compare_on_disk(job, ON_DISK)
     compare_users(job, USERS)
 
 
 def pieces(_job):
     data = [(f"million {piece}", lambda job: compare(job, IN_A_PIECE)) for piece in range(1, PIECES + 1)]
-    return [*data, ("users", lambda job: compare_users(job, USERS_IN_A_PIECE))]
+    on_disk = ("on disk", lambda job: compare_on_disk(job, ON_DISK_IN_A_PIECE))
+    return [*data, on_disk, ("users", lambda job: compare_users(job, USERS_IN_A_PIECE))]
 
 
 STAGE = Stage("differential", "replies compared with Valkey 9.1 and Redis 7.0", run, pieces)

@@ -50,6 +50,10 @@ fn debug(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     } else if ctx.is_word(1, "digest") && count == 2 {
         let digest = digest_of_all(ctx);
         ctx.reply.simple(digest.to_string());
+    } else if ctx.is_word(1, "disk") && ctx.is_word(2, "flush") && count == 3 {
+        return flush_rows(ctx);
+    } else if ctx.is_word(1, "disk") && ctx.is_word(2, "drop") && count == 4 {
+        return drop_rows(ctx);
     } else if ctx.is_word(1, "digest-value") {
         return digest_value(ctx);
     } else if ctx.is_word(1, "set-active-expire") && count == 3 {
@@ -150,7 +154,7 @@ fn digest_of_all(ctx: &mut Ctx<'_>) -> Digest {
     let store = ctx.host.part::<Arc<Store>>().clone();
     for db in (0..).map(base::DbIndex) {
         let Some(space) = ctx.ks.space_of(db) else { break };
-        if ctx.ks.len(space) == 0 {
+        if ctx.ks.is_empty(space) {
             continue;
         }
         let (mut entries, mut cursor) = (Digest::default(), Some(0));
@@ -186,6 +190,32 @@ fn set_active_expiration(ctx: &mut Ctx<'_>) {
     ctx.reply.ok();
 }
 
+/// Has databases on disk flushed, without waiting for it.
+fn flush_rows(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let pressure = &ctx.host.part::<Arc<Store>>().pressure;
+    if pressure.spaces().is_empty() {
+        return Err(NO_DISK);
+    } else if !pressure.want() {
+        return Err(Stop::error("ERR the last flush failed: its reason is in INFO disk and in the server's log"));
+    }
+    ctx.reply.ok();
+    Ok(())
+}
+
+/// Forgets entries in memory that are the same on disk, and tells how many bytes they took.
+fn drop_rows(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    if ctx.host.part::<Arc<Store>>().pressure.spaces().is_empty() {
+        return Err(NO_DISK);
+    }
+    let bytes = u64::try_from(ctx.integer(3)?).map_err(|_| error::NOT_INTEGER)?;
+    let dropped = ctx.ks.drop_clean(bytes);
+    ctx.reply.integer(i64::try_from(dropped).unwrap_or(i64::MAX));
+    Ok(())
+}
+
+/// See DISK.
+const NO_DISK: Stop = Stop::error("ERR no database is on disk: start with --database '0 engine disk'");
+
 fn help(ctx: &mut Ctx<'_>) {
     reply_help(
         ctx,
@@ -196,6 +226,10 @@ fn help(ctx: &mut Ctx<'_>) {
             "    Valkey among them.",
             "DIGEST-VALUE <key> [<key> ...]",
             "    Give such a number for each of these keys' values.",
+            "DISK FLUSH",
+            "    Have databases on disk flushed, soon.",
+            "DISK DROP <bytes>",
+            "    Forget so many bytes of each shard's entries that are the same on disk.",
             "OBJECT <key> [fast]",
             "    Tell how the value under the key is stored.",
             "SET-ACTIVE-EXPIRE <0|1>",

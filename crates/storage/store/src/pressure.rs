@@ -73,7 +73,7 @@ impl FlushPressure {
     }
 
     /// Asks for a flush. False when that is of no use (F1).
-    pub(crate) fn want(&self) -> bool {
+    pub fn want(&self) -> bool {
         self.is_wanted.store(true, Ordering::Relaxed);
         !self.is_failing()
     }

@@ -9,6 +9,8 @@
 //! | redis | `REDIS_SERVER` | `redis-server` in `PATH` | 7.0 |
 //! | onggi | `ONGGI_SERVER` | nowhere: the test does not build it | |
 //!
+//! With `ONGGI_DIFF_DISK`, Onggi has its databases on disk, `all` or `most` of them, and the others keep a log as well.
+//!
 //! `ONGGI_DIFF_OPTIONS` has directives for Onggi, `NAME=VALUE` with spaces between them.
 
 use std::env;
@@ -18,6 +20,15 @@ use std::process::Command;
 
 use super::Kind;
 use super::process::Program;
+use crate::random::IN_MEMORY;
+
+/// Databases of a server.
+const DATABASES: usize = 16;
+
+/// Whether Onggi has databases on disk.
+pub fn is_on_disk() -> bool {
+    env::var("ONGGI_DIFF_DISK").is_ok_and(|value| !value.is_empty())
+}
 
 /// The targets named by `ONGGI_DIFF_TARGETS`.
 ///
@@ -62,7 +73,15 @@ pub fn find(kind: Kind) -> Result<Program, String> {
     }
     let options = if kind == Kind::Onggi { env::var("ONGGI_DIFF_OPTIONS").unwrap_or_default() } else { String::new() };
     let options = options.split_whitespace().filter_map(|option| option.split_once('='));
-    let options = options.flat_map(|(name, value)| [format!("--{name}"), value.to_owned()]).collect();
+    let mut options: Vec<String> = options.flat_map(|(name, value)| [format!("--{name}"), value.to_owned()]).collect();
+    if is_on_disk() {
+        options.extend(["--appendonly", "yes"].map(str::to_owned));
+        let are_all = env::var("ONGGI_DIFF_DISK").is_ok_and(|value| value == "all");
+        let on_disk = (0..DATABASES).map(|number| number.to_string()).filter(|number| are_all || number != IN_MEMORY);
+        if kind == Kind::Onggi {
+            options.extend(on_disk.flat_map(|number| ["--database".to_owned(), format!("{number} engine disk")]));
+        }
+    }
     Ok(Program { kind, path, options })
 }
 
