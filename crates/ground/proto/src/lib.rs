@@ -1,4 +1,4 @@
-//! The wire protocols, RESP2, RESP3 and memcached's text protocol: bytes in, bytes out, no sockets.
+//! The wire protocols, RESP2, RESP3, memcached's text protocol and SSDB's: bytes in, bytes out, no sockets.
 //!
 //! ```text
 //!  bytes received -> request::RequestParser -> Arguments (spans of the input) -> a command runs
@@ -13,6 +13,7 @@ pub mod memcached;
 pub mod number;
 pub mod reply;
 pub mod request;
+pub mod ssdb;
 
 pub use reply::{OpenReply, Protocol, PushFrame, ReplyBuffer, ReplyMark};
 pub use request::{Arguments, Limits, Opening, Progress, ProtocolError, RequestParser, Span};

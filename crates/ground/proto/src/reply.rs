@@ -9,6 +9,7 @@ mod memcached;
 mod parser;
 mod pipe;
 mod push_frame;
+mod ssdb;
 #[cfg(test)]
 mod tests;
 mod value;

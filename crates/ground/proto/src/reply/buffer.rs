@@ -22,10 +22,19 @@ pub struct ReplyBuffer {
     /// Bytes of shared values that have not been sent.
     shared_len: usize,
     protocol: Protocol,
-    /// Errors are in the words of memcached.
-    pub(super) is_memcached: bool,
+    /// The words of errors.
+    pub(super) words: Words,
     /// The pipe whose requests are being answered.
     pub(super) pipe: Option<Box<super::pipe::Pipe>>,
+}
+
+/// A dialect, as errors need it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Words {
+    #[default]
+    Resp,
+    Memcached,
+    Ssdb,
 }
 
 #[derive(Debug)]

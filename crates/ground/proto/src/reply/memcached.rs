@@ -1,5 +1,6 @@
 //! Replies of memcached's text protocol.
 
+use super::buffer::Words;
 use super::{ReplyBuffer, SHARED_BYTES_MIN};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ impl ReplyBuffer {
     /// An empty queue of a memcached client: what [`error`](Self::error) writes is in memcached's words.
     pub fn for_memcached() -> Self {
         let mut reply = Self::default();
-        reply.is_memcached = true;
+        reply.words = Words::Memcached;
         reply
     }
 

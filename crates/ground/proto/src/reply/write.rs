@@ -1,5 +1,6 @@
 //! One method for each kind of reply, in the protocol of the connection.
 
+use super::buffer::Words;
 use super::{Protocol, ReplyBuffer};
 use crate::request::ProtocolError;
 use base::double::DoubleText;
@@ -59,12 +60,13 @@ impl ReplyBuffer {
     ///
     /// Whatever the text was made of, it stays one line: carriage returns, line feeds and zero bytes become blanks,
     /// those at the end go (CVE-2025-67733 was an error text that ended the reply and began another).
-    /// A memcached client reads it in the words of its protocol.
+    /// A client of memcached or SSDB reads it in the words of its protocol.
     #[cold]
     pub fn error(&mut self, text: impl AsRef<[u8]>) {
-        match self.is_memcached {
-            true => self.memcached_error(text.as_ref()),
-            false => self.line(b'-', text.as_ref()),
+        match self.words {
+            Words::Memcached => self.memcached_error(text.as_ref()),
+            Words::Ssdb => self.ssdb_error(text.as_ref()),
+            Words::Resp => self.line(b'-', text.as_ref()),
         }
     }
 

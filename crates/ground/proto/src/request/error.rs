@@ -40,6 +40,9 @@ pub enum ProtocolError {
     /// The caller let one request grow beyond the 2 GiB that a [`Span`](super::Span) reaches.
     #[error("Protocol error: too big request")]
     RequestTooLong,
+    /// What comes is no packet of SSDB's protocol, or one that is too long.
+    #[error("Protocol error: {0}")]
+    Ssdb(crate::ssdb::Refusal),
     /// The first word is `POST` or `Host:`, so a browser or another HTTP client has been made to talk to this port. The
     /// connection is closed without a reply, before anything that follows in its input runs.
     #[error("HTTP request on a RESP connection")]
