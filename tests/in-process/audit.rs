@@ -174,6 +174,7 @@ fn commands_that_change_the_server_are_in_the_log() {
         "function|load",
         "function|restore",
         "memcached|flush_all",
+        "ssdb|flushdb",
         "migrate",
         "monitor",
         "replicaof",

@@ -222,6 +222,20 @@ impl TestServer {
         self.executor.open(Connection::speaking(dialect, Session::new(1, true, START_MS)))
     }
 
+    /// A connection of a client of SSDB.
+    pub fn connect_ssdb(&mut self) -> usize {
+        self.executor.open(Connection::speaking(Dialect::new(Language::Ssdb), Session::new(1, true, START_MS)))
+    }
+
+    /// A client of SSDB that is the user `default`, which CLIENT LIST shows: for complete servers.
+    pub fn connect_ssdb_as_default(&mut self) -> usize {
+        let info = self.list_client();
+        let default = self.shared.host.part::<Login>().users.default_user().clone();
+        let is_open = default.rules().is_open();
+        let session = Session::with_user(info, is_open, default);
+        self.executor.open(Connection::speaking(Dialect::new(Language::Ssdb), session))
+    }
+
     /// A memcached client of the user `default`, which CLIENT LIST shows: for complete servers.
     pub fn connect_memcached_as_default(&mut self) -> usize {
         let info = self.list_client();
@@ -349,7 +363,9 @@ impl TestServer {
     pub fn send(&mut self, client: usize, bytes: &[u8]) -> Vec<u8> {
         self.feed(client, bytes);
         let mut tries = 0;
-        while self.executor.has_waiting() || self.io.len() > 0 {
+        // What is prepared may need rows, and a request that has its rows may prepare something.
+        while self.executor.has_waiting() || self.io.len() > 0 || self.executor.is_preparing() {
+            self.prepare();
             self.read_rows();
             self.executor.run_waiting(true);
             self.go_on();

@@ -41,6 +41,7 @@ mod scripts;
 mod served;
 mod settings;
 mod spine;
+mod ssdb_clients;
 mod sweeps;
 mod threads;
 mod tls_clients;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 /// Most packages a build of the server may compile, our own included. Every one of them is code that runs as us.
-const SERVER_TREE_MAX: usize = 187;
+const SERVER_TREE_MAX: usize = 188;
 
 /// The page that gives the reasons, from the root.
 const PAGE: &str = "docs/dependencies.md";

@@ -106,6 +106,13 @@ impl Ctx<'_> {
         self.session.preparation = Some(Preparation { work: Some(Box::new(work)), goes_on: true, attempt });
         Stop::Fetch
     }
+
+    /// Keeps work that needs rows, which were asked for. When they are there, the request runs again.
+    pub fn keep_prepared(&mut self, work: impl Work) -> Stop {
+        let attempt = self.session.preparation.as_ref().map_or(1, |preparation| preparation.attempt);
+        self.session.preparation = Some(Preparation { work: Some(Box::new(work)), goes_on: false, attempt });
+        Stop::Fetch
+    }
 }
 
 /// A collection that is being made, to be stored.

@@ -84,6 +84,24 @@ const FREEING: [&str; 24] = [
     "xtrim",
 ];
 
+/// The same of SSDB's dialect, but for names that stand above.
+const FREEING_OF_SSDB: [&str; 14] = [
+    "multi_del",
+    "multi_hdel",
+    "multi_zdel",
+    "hclear",
+    "zdel",
+    "zclear",
+    "zpop_front",
+    "zpop_back",
+    "qpop",
+    "qpop_front",
+    "qpop_back",
+    "qclear",
+    "qtrim_front",
+    "qtrim_back",
+];
+
 /// The same of memcached's dialect. `mg` is among them, since it only marks what it gives.
 const FREEING_OF_MEMCACHED: [&str; 4] = ["delete", "flush_all", "md", "mg"];
 
@@ -99,7 +117,12 @@ impl Row {
         let edits = spec.keys.iter().any(|key| key.flags.contains(KeyFlags::RW));
         let writes = match edits || spec.flags.contains(Flags::WRITE) {
             false => WriteClass::Nothing,
-            true if FREEING.contains(&spec.name) || FREEING_OF_MEMCACHED.contains(&spec.name) => WriteClass::Frees,
+            true if [&FREEING[..], &FREEING_OF_SSDB, &FREEING_OF_MEMCACHED]
+                .iter()
+                .any(|names| names.contains(&spec.name)) =>
+            {
+                WriteClass::Frees
+            }
             true => WriteClass::Any,
         };
         let confirms_subscriptions = spec.flags.contains(Flags::PUBSUB.union(Flags::NOSCRIPT));

@@ -162,6 +162,23 @@ pub enum RuleError {
         /// How many there are.
         count: u32,
     },
+    /// Clients of SSDB would use a database that is not there.
+    #[error("ssdb-database is {number}, and databases is {count}: give a number below that, or more databases")]
+    NoSuchSsdbDatabase {
+        /// The database that clients of SSDB would use.
+        number: u32,
+        /// How many there are.
+        count: u32,
+    },
+    /// Clients of SSDB would use a database that has to fit into memory.
+    #[error(
+        "ssdb-database is {number}, which is a database in memory: give it --database '{number} engine disk', or leave \
+         ssdb-database out"
+    )]
+    SsdbInMemory {
+        /// The database that clients of SSDB would use.
+        number: u32,
+    },
     /// The servers of ZooKeeper are not a list of them.
     #[error("arcus-zookeeper is {list:?}: give a list such as 10.0.0.1:2181,10.0.0.2:2181")]
     ZookeeperServers {

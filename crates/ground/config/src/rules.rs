@@ -8,6 +8,7 @@ pub(crate) fn check(settings: &Settings) -> Result<Option<Warning>, RuleError> {
     if settings.memcached_database >= settings.databases {
         return Err(RuleError::NoSuchDatabase { number: settings.memcached_database, count: settings.databases });
     }
+    check_ssdb(settings)?;
     check_cluster(settings)?;
     check_databases(settings)?;
     if let Some(number) = settings.database_engines.on_disk().next().filter(|_| settings.tier_dir.is_some()) {
@@ -20,6 +21,24 @@ pub(crate) fn check(settings: &Settings) -> Result<Option<Warning>, RuleError> {
         return Err(RuleError::NowhereToListen);
     }
     Ok(exposure(settings))
+}
+
+/// A database that is named for clients of SSDB is on disk.
+fn check_ssdb(settings: &Settings) -> Result<(), RuleError> {
+    let Ok(number) = u32::try_from(settings.ssdb_database) else { return Ok(()) };
+    if number >= settings.databases {
+        return Err(RuleError::NoSuchSsdbDatabase { number, count: settings.databases });
+    }
+    let is_on_disk = settings.database_engines.on_disk().any(|on_disk| on_disk == number);
+    if is_on_disk { Ok(()) } else { Err(RuleError::SsdbInMemory { number }) }
+}
+
+impl Settings {
+    /// The database that clients of SSDB use.
+    pub fn database_of_ssdb(&self) -> u32 {
+        let first = || self.database_engines.on_disk().next().unwrap_or(0);
+        u32::try_from(self.ssdb_database).unwrap_or_else(|_| first())
+    }
 }
 
 /// What ARCUS needs.
@@ -50,7 +69,7 @@ pub(crate) fn check_databases(settings: &Settings) -> Result<(), RuleError> {
 }
 
 fn has_port(settings: &Settings) -> bool {
-    settings.port != 0 || settings.tls_port != 0 || settings.memcached_port != 0
+    settings.port != 0 || settings.tls_port != 0 || settings.memcached_port != 0 || settings.ssdb_port != 0
 }
 
 /// What a server that listens beyond loopback without a password says. Users defined elsewhere may have one.

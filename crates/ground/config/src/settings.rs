@@ -128,6 +128,10 @@ settings! {
     tier_policy: TierPolicy,
     /// `tier-min-value-size`: the shortest value that goes there.
     tier_value_bytes_min: u64,
+    /// `ssdb-port`: where clients of SSDB's protocol are accepted; 0 for none.
+    ssdb_port: u16,
+    /// `ssdb-database`: the database that they use; -1 for the first on disk, or 0 without one.
+    ssdb_database: i32,
     /// `memcached-database`: the database that they use.
     memcached_database: u32,
     /// `memcached-flush`: whether they may remove all entries of it.

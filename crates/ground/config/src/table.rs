@@ -25,6 +25,7 @@ pub static TABLE: &[Section] = &[
     Section { title: "Files", rows: process::FILES },
     Section { title: "Network", rows: network::NETWORK },
     Section { title: "Memcached clients", rows: network::MEMCACHED },
+    Section { title: "Clients of SSDB", rows: network::SSDB },
     Section { title: "ARCUS cluster", rows: network::ARCUS },
     Section { title: "Metrics and page", rows: network::HTTP },
     Section { title: "Threads and databases", rows: process::THREADS },

@@ -259,6 +259,22 @@ fn memcached_clients_need_a_database_that_is_there() {
 }
 
 #[test]
+fn clients_of_ssdb_use_a_database_on_disk() {
+    let database = |text: &str| start_text(text).unwrap().settings.database_of_ssdb();
+    assert_eq!(database("port 0\nssdb-port 8888"), 0);
+    assert_eq!(database("database 3 engine disk\ndatabase 5 engine disk\nappendonly yes"), 3);
+    assert_eq!(database("database 3 engine disk\ndatabase 5 engine disk\nappendonly yes\nssdb-database 5"), 5);
+    assert_refused(
+        "ssdb-database 2",
+        "ssdb-database is 2, which is a database in memory: give it --database '2 engine disk', or leave ssdb-database out",
+    );
+    assert_refused(
+        "databases 4\nssdb-database 4",
+        "ssdb-database is 4, and databases is 4: give a number below that, or more databases",
+    );
+}
+
+#[test]
 fn a_node_of_a_cluster_needs_servers_of_zookeeper_and_a_port() {
     assert!(start_text("memcached-port 11211\narcus-zookeeper a:2181,[::1]:2182").is_ok());
     for list in ["a", "a:", ":1", "a:0", "a:1,", "a:1,,b:2"] {

@@ -50,14 +50,17 @@ pub struct Commands {
     pub table: Arc<CommandTable>,
     /// Those of memcached clients.
     pub memcached: memcached::Rows,
+    /// Those of clients of SSDB.
+    pub ssdb: ssdb::Rows,
 }
 
 impl Commands {
-    /// The commands of these families, and those of memcached clients.
+    /// The commands of these families, and those of clients of memcached and SSDB.
     pub fn of(families: &[&'static [&'static CommandSpec]]) -> Self {
         let mut table = CommandTable::new(families);
         let memcached = memcached::Rows::add_to(&mut table);
-        Self { table: Arc::new(table), memcached }
+        let ssdb = ssdb::Rows::add_to(&mut table);
+        Self { table: Arc::new(table), memcached, ssdb }
     }
 
     /// The commands of all crates that have rows.
@@ -249,6 +252,7 @@ impl Assembly {
             store,
             table: commands.table,
             memcached: commands.memcached,
+            ssdb: commands.ssdb,
             host,
             log: slow_log,
             watchers,

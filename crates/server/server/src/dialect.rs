@@ -12,6 +12,8 @@ pub enum Language {
     Resp,
     /// The text protocol of memcached.
     Memcached,
+    /// SSDB's own protocol.
+    Ssdb,
 }
 
 /// The language of a connection, with the state of its parser.
@@ -20,6 +22,8 @@ pub enum Dialect {
     Resp(RequestParser),
     /// The text protocol of memcached.
     Memcached(Box<memcached::Parser>),
+    /// SSDB's own protocol.
+    Ssdb(Box<proto::ssdb::Parser>),
 }
 
 const _: () = assert!(size_of::<Dialect>() == 16);
@@ -30,6 +34,7 @@ impl Dialect {
         match language {
             Language::Resp => Self::Resp(RequestParser::new()),
             Language::Memcached => Self::Memcached(Box::default()),
+            Language::Ssdb => Self::Ssdb(Box::default()),
         }
     }
 
@@ -38,6 +43,7 @@ impl Dialect {
         match self {
             Self::Resp(_) => ReplyBuffer::new(Protocol::Resp2),
             Self::Memcached(_) => ReplyBuffer::for_memcached(),
+            Self::Ssdb(_) => ReplyBuffer::for_ssdb(),
         }
     }
 
@@ -46,7 +52,7 @@ impl Dialect {
     pub fn large_bulk(&mut self) -> Option<LargeBulk<'_>> {
         match self {
             Self::Resp(parser) => parser.large_bulk(),
-            Self::Memcached(_) => None,
+            Self::Memcached(_) | Self::Ssdb(_) => None,
         }
     }
 
@@ -54,7 +60,7 @@ impl Dialect {
     pub fn drop_large_bulk(&mut self) -> Vec<u8> {
         match self {
             Self::Resp(parser) => parser.drop_large_bulk(),
-            Self::Memcached(_) => Vec::new(),
+            Self::Memcached(_) | Self::Ssdb(_) => Vec::new(),
         }
     }
 
@@ -62,7 +68,7 @@ impl Dialect {
     pub fn large_bulk_bytes(&self) -> usize {
         match self {
             Self::Resp(parser) => parser.large_bulk_bytes(),
-            Self::Memcached(_) => 0,
+            Self::Memcached(_) | Self::Ssdb(_) => 0,
         }
     }
 
@@ -71,6 +77,7 @@ impl Dialect {
         match self {
             Self::Resp(parser) => parser.held_bytes(),
             Self::Memcached(parser) => parser.held_bytes(),
+            Self::Ssdb(parser) => parser.held_bytes(),
         }
     }
 }

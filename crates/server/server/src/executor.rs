@@ -16,6 +16,7 @@ mod fetching;
 mod limits;
 mod memcached_input;
 mod requests;
+mod ssdb_input;
 mod users;
 mod waiting;
 
@@ -75,6 +76,8 @@ pub struct Shared {
     pub table: Arc<CommandTable>,
     /// Those of memcached clients.
     pub memcached: memcached::Rows,
+    /// Those of clients of SSDB.
+    pub ssdb: ssdb::Rows,
     /// The server's other parts; [`Pause`] is among them.
     pub host: Host,
     /// Sees calls that are slow, and requests and replies that are large.

@@ -141,6 +141,7 @@ impl fmt::Display for Entrance {
             (Language::Resp, true) => " (TLS)",
             (Language::Memcached, false) => " (memcached)",
             (Language::Memcached, true) => " (memcached, TLS)",
+            (Language::Ssdb, _) => " (SSDB)",
         })
     }
 }

@@ -579,8 +579,9 @@ impl Request<'_, '_> {
     #[inline]
     fn call(&mut self, txn: &mut Txn<'_>) -> Result<u64, Fetch> {
         let (row, args, turn) = (self.row, self.args, self.turn);
-        if turn.shared.watchers.has_any() {
-            // Under the locks: a request that has to wait for them is shown once, when it runs.
+        if turn.shared.watchers.has_any() && self.session.preparation.is_none() {
+            // Under the locks: a request that has to wait for them is shown once, when it runs. One that prepares
+            // something was shown when it began.
             turn.show(self.session, row, args);
         }
         let start = self.reply.len();

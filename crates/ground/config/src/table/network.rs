@@ -157,6 +157,26 @@ pub(super) static MEMCACHED: &[Directive] = &[
     ),
 ];
 
+/// What clients of SSDB get.
+pub(super) static SSDB: &[Directive] = &[
+    Directive::supported(
+        "ssdb-port",
+        integer!(ssdb_port: 0, 65535),
+        "0",
+        "",
+        "The TCP port of the addresses of `bind` that accepts clients of SSDB in its own protocol, 8888 as a rule. 0 accepts none.",
+    ),
+    Directive::supported(
+        "ssdb-database",
+        integer!(ssdb_database: -1, INT_MAX),
+        "-1",
+        "",
+        "The database that clients of SSDB use: one with `database <n> engine disk`, since what SSDB keeps is larger than memory. \
+         -1 is the first of these, or database 0 where there is none.",
+    )
+    .at_start(),
+];
+
 /// The node of an ARCUS cluster.
 pub(super) static ARCUS: &[Directive] = &[
     Directive::supported(

@@ -237,6 +237,7 @@ impl Executor {
             let (parsed, stop) = match connection.dialect {
                 Dialect::Resp(_) => self.fill_batch(id, source, at, end),
                 Dialect::Memcached(_) => self.fill_from_memcached(id, source, at, end),
+                Dialect::Ssdb(_) => self.fill_from_ssdb(id, source, at, end),
             };
             at = parsed;
             match stop {
@@ -260,7 +261,7 @@ impl Executor {
 
     /// Parses requests from the input until the batch is full or no request is complete; for each it finds the row and
     /// hashes the key. Gives where it stopped, and why.
-    fn fill_batch(&mut self, id: usize, source: Source, mut at: usize, end: usize) -> (usize, FillStop) {
+    pub(super) fn fill_batch(&mut self, id: usize, source: Source, mut at: usize, end: usize) -> (usize, FillStop) {
         let connection = &mut self.connections[id];
         let Dialect::Resp(parser) = &mut connection.dialect else { return (at, FillStop::Incomplete) };
         let all = match source {

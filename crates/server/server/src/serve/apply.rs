@@ -48,7 +48,7 @@ impl Apply for Applied {
         tracking.set_keys_max(usize::try_from(settings.tracked_keys_max).unwrap_or(usize::MAX));
         self.memory.set_limits(client_bytes_max(settings), settings.maxmemory_bytes);
         match row.name {
-            "port" | "bind" | "tls-port" | "memcached-port" => self
+            "port" | "bind" | "tls-port" | "memcached-port" | "ssdb-port" => self
                 .acceptor
                 .move_to(&places(settings), backlog(settings))
                 .map_err(|(address, error)| format!("cannot listen on {address}: {error}")),

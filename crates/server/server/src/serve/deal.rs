@@ -18,6 +18,7 @@ use command::clients::{Address, Clients, TOO_MANY};
 use command::error;
 use command::login::Login;
 use config::Settings;
+use proto::ReplyBuffer;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -94,8 +95,10 @@ impl<'s> Dealer<'s> {
             }
         }
         let mut session = Box::new(Session::with_user(info, authenticated, user.clone()));
-        if language == Language::Memcached {
-            session.db = DbIndex(settings.memcached_database);
+        match language {
+            Language::Resp => {}
+            Language::Memcached => session.db = DbIndex(settings.memcached_database),
+            Language::Ssdb => session.db = DbIndex(settings.database_of_ssdb()),
         }
         self.mailboxes[worker].send(Message::Accept { socket, session, language, stranger });
     }
@@ -118,9 +121,15 @@ fn refuse(socket: &mut Socket, kind: Kind, resp: &str, memcached: &str) {
     if kind.tls {
         return;
     }
+    if kind.language == Language::Ssdb {
+        let mut reply = ReplyBuffer::for_ssdb();
+        reply.error(resp);
+        let _ = socket.write_all(reply.as_contiguous().unwrap_or_default());
+        return;
+    }
     let text = match kind.language {
-        Language::Resp => format!("-{resp}\r\n"),
         Language::Memcached => format!("{memcached}\r\n"),
+        Language::Resp | Language::Ssdb => format!("-{resp}\r\n"),
     };
     let _ = socket.write_all(text.as_bytes());
 }

@@ -11,6 +11,7 @@ pub(super) fn places(settings: &Settings) -> Vec<Place> {
     let ports = [
         (settings.port, Kind::plain(Language::Resp)),
         (settings.tls_port, Kind::tls(Language::Resp)),
+        (settings.ssdb_port, Kind::plain(Language::Ssdb)),
         (settings.memcached_port, Kind { language: Language::Memcached, tls: settings.memcached_tls }),
     ];
     let place = |bind: &config::Address, port: u16, kind: Kind| {

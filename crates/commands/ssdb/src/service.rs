@@ -1,0 +1,112 @@
+//! Commands about the connection and the server.
+
+use crate::answer;
+use crate::arguments::WRONG_COUNT;
+use admin::{Figures, about};
+use command::audit::Proof;
+use command::clients::Clients;
+use command::login::Login;
+use command::redis::connection::{accept, note_refusal};
+use command::{CommandTable, Ctx, Stop};
+use std::sync::Arc;
+use store::Store;
+
+/// The version of SSDB whose protocol this is, for clients that look at it.
+pub const SSDB_VERSION: &str = "1.9.8";
+
+const WRONG_PASSWORD: Stop = Stop::error("error invalid password");
+
+/// `ping`
+pub fn ping(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    answer::done(ctx.reply);
+    Ok(())
+}
+
+/// `quit`: answers, and closes the connection.
+pub fn quit(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    answer::done(ctx.reply);
+    ctx.session.close_after_replies = true;
+    Ok(())
+}
+
+/// `version`
+pub fn version(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    answer::bytes(ctx.reply, Some(version_text().as_bytes()));
+    Ok(())
+}
+
+fn version_text() -> String {
+    format!("{SSDB_VERSION} (Onggi {})", about::VERSION)
+}
+
+/// `auth password`, of the user `default`; `auth user password` of any. Where no password is needed, each is right.
+pub fn auth(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let args = ctx.args;
+    let (user, password): (&[u8], usize) = match args.len() {
+        2 if ctx.host.part::<Login>().users.default_user().rules().needs_no_password => {
+            answer::number(ctx.reply, 1);
+            return Ok(());
+        }
+        2 => (b"default", 1),
+        3 => (args.bytes(1).unwrap_or_default(), 2),
+        _ => return Err(WRONG_COUNT),
+    };
+    let attempt = command::login::attempt(ctx, user, args.bytes(password).unwrap_or_default())?;
+    ctx.session.hold(ctx.ks.now(), attempt.delay_ms);
+    let now = ctx.now();
+    let Some(found) = attempt.user else {
+        note_refusal(ctx.session, ctx.host, "ssdb|auth", b"auth", user, now);
+        return Err(WRONG_PASSWORD);
+    };
+    accept(ctx.session, ctx.host, found, Proof::Password, now);
+    answer::number(ctx.reply, 1);
+    Ok(())
+}
+
+/// `flushdb`: removes all keys of the connection's database.
+pub fn flushdb(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let space = ctx.ks.space();
+    admin::keyspaces::clear(ctx.ks, space);
+    answer::done(ctx.reply);
+    Ok(())
+}
+
+/// `dbsize`: the bytes of all databases in memory, about.
+pub fn dbsize(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let bytes = ctx.host.part::<Arc<Store>>().used_bytes();
+    answer::count(ctx.reply, bytes);
+    Ok(())
+}
+
+/// `info [section]`: names and values.
+pub fn info(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let host = ctx.host;
+    let store = host.part::<Arc<Store>>();
+    let (keys, expiring) = store.len(ctx.session.db);
+    let lines = [
+        ("version", SSDB_VERSION.to_owned()),
+        ("onggi_version", about::VERSION.to_owned()),
+        ("links", host.part::<Clients>().count().to_string()),
+        ("total_calls", calls(ctx).to_string()),
+        ("dbsize", store.used_bytes().to_string()),
+        ("database", ctx.session.db.0.to_string()),
+        ("keys", keys.to_string()),
+        ("expiring_keys", expiring.to_string()),
+    ];
+    answer::begin(ctx.reply);
+    ctx.reply.block(b"ssdb-server");
+    for (name, value) in lines {
+        ctx.reply.block(name.as_bytes());
+        ctx.reply.block(value.as_bytes());
+    }
+    ctx.reply.end_packet();
+    Ok(())
+}
+
+/// Calls of commands of this protocol.
+fn calls(ctx: &Ctx<'_>) -> u64 {
+    let figures = ctx.host.part::<Arc<Figures>>();
+    let rows = ctx.host.part::<Arc<CommandTable>>().rows().iter().zip(0u32..);
+    let calls = |index: u32| figures.sum_stats(|stats| stats.command(index).map_or(0, |command| command.calls.get()));
+    rows.filter(|((name, _), _)| name.starts_with("ssdb|")).map(|(_, index)| calls(index)).fold(0, u64::saturating_add)
+}
