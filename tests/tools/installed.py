@@ -1,11 +1,19 @@
-"""What is installed: manual pages, completions, and the Debian package, unpacked and started from."""
+"""What is installed: manual pages, completions; the Debian package and the container image, unpacked and started."""
 
 import gzip
+import hashlib
+import json
+import os
 import re
+import signal
 import subprocess
+import tarfile
+import time
+from pathlib import Path
 
 from directory import Client
 from seeds import ROOT
+from servers import free_port
 
 SECONDS_MAX = 120
 
@@ -82,6 +90,18 @@ def the_package_starts(tools, root):
         return None if client.call("GET", "key") == "value" else "the value is another one"
 
 
+def symbols_are_apart(package, root, unpacked):
+    """The program of the package has no symbols, and names the file of the package that has them."""
+    package = Path(package)
+    symbols = package.with_name(package.name.replace("onggi_", "onggi-dbgsym_"))
+    text_of("dpkg-deb", "--extract", symbols, unpacked)
+    sections = text_of("readelf", "--sections", "--wide", root / "usr/bin/onggi")
+    if ".debug_line" in sections or ".symtab" in sections or ".gnu_debuglink" not in sections:
+        return f"the program's sections are {sections}"
+    file = unpacked / "usr/lib/debug/usr/bin/onggi.debug"
+    return None if ".debug_line" in text_of("readelf", "--sections", "--wide", file) else "there are no symbols"
+
+
 def the_package_is_complete(package, root):
     fields = text_of("dpkg-deb", "--field", package)
     for expected in ("Package: onggi", "Depends: libc6 (>= 2."):
@@ -99,6 +119,61 @@ def the_package_is_complete(package, root):
                 "usr/lib/sysusers.d/onggi.conf")
     missing = [path for path in expected if not (root / path).is_file()]
     return f"the package lacks {missing}" if missing else None
+
+
+def blob_of(layout, descriptor):
+    """The bytes of a part of the image, whose digest and size are those that name it."""
+    algorithm, digest = descriptor["digest"].split(":")
+    content = (layout / "blobs" / algorithm / digest).read_bytes()
+    if hashlib.sha256(content).hexdigest() != digest or len(content) != descriptor["size"]:
+        raise AssertionError(f"{digest} is another part")
+    return content
+
+
+def unpacked_image(image, layout, root):
+    """The configuration of an image whose parts are whole; the files of its layer are unpacked."""
+    with tarfile.open(image) as archive:
+        archive.extractall(layout)
+    index = json.loads((layout / "index.json").read_bytes())
+    manifest = json.loads(blob_of(layout, index["manifests"][0]))
+    config = json.loads(blob_of(layout, manifest["config"]))
+    packed = blob_of(layout, manifest["layers"][0])
+    tar = gzip.decompress(packed)
+    if config["rootfs"]["diff_ids"] != [f"sha256:{hashlib.sha256(tar).hexdigest()}"]:
+        raise AssertionError("the layer is another one")
+    root.mkdir()
+    subprocess.run(["tar", "-x", "-C", root], input=tar, check=True, timeout=SECONDS_MAX)
+    return config["config"]
+
+
+def the_image_starts(config, root):
+    """Its command as its user with its files alone: a server that other hosts may reach, and that refuses them."""
+    port = free_port()
+    user = config["User"]
+    inside = ["chroot", f"--userspec={user}", root]
+    process = subprocess.Popen([*inside, *config["Entrypoint"], "--port", str(port), "--http-port", "0"],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    health = [*inside, *config["Healthcheck"]["Test"][1:2], "cli", "-p", str(port), *config["Healthcheck"]["Test"][3:]]
+    try:
+        deadline = time.monotonic() + SECONDS_MAX
+        while subprocess.run(health, capture_output=True, timeout=SECONDS_MAX).returncode != 0:
+            if process.poll() is not None or time.monotonic() > deadline:
+                process.kill()
+                return f"it does not start: {process.communicate()[0][-500:]}"
+            time.sleep(0.1)
+        with Client(port) as client:
+            client.call("SET", "key", "value")
+            asked = dict(zip(*[iter(client.call("CONFIG", "GET", "bind", "protected-mode", "dir"))] * 2))
+            if asked != {"bind": "* -::*", "protected-mode": "yes", "dir": "/data"}:
+                return f"its settings are {asked}"
+        process.send_signal(getattr(signal, config["StopSignal"]))
+        if process.wait(timeout=SECONDS_MAX) != 0:
+            return f"it ended with {process.returncode}"
+    finally:
+        process.kill()
+        process.wait()
+    owners = {path.stat().st_uid for path in (root / "data").iterdir()}
+    return None if owners == {int(user.split(":")[0])} else f"files of the data belong to {owners}"
 
 
 def none(problem):
@@ -127,4 +202,28 @@ def run(tools):
     tools.check("zsh and fish have their scripts", lambda: none(other_shells_have_scripts(share)))
     tools.check("the Debian package is built", package)
     tools.check("the Debian package is complete", lambda: none(the_package_is_complete(packages[0], unpacked)))
+    tools.check("debug symbols have a package of their own",
+                lambda: none(symbols_are_apart(packages[0], unpacked, tools.scratch / "symbols")))
     tools.check("a server starts from the Debian package", lambda: none(the_package_starts(tools, unpacked)))
+    image_of(tools)
+
+
+def image_of(tools):
+    """The checks of the container image. Entering its files takes root."""
+    found = {}
+
+    def build():
+        found["image"] = text_of("packaging/image", tools.onggi, tools.scratch / "image").strip()
+        again = text_of("packaging/image", tools.onggi, tools.scratch / "image-again").strip()
+        with open(found["image"], "rb") as one, open(again, "rb") as other:
+            none(None if one.read() == other.read() else "two builds of one program differ")
+
+    def unpack():
+        image = found["image"]
+        found["config"] = unpacked_image(image, tools.scratch / "layout", tools.scratch / "image-root")
+
+    tools.check("the container image is built, and is the same twice", build)
+    tools.check("the container image is whole", unpack)
+    if os.geteuid() == 0:
+        tools.check("a server starts from the container image as its user",
+                    lambda: none(the_image_starts(found["config"], tools.scratch / "image-root")))
