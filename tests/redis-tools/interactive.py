@@ -22,13 +22,14 @@ PROMPT = r"\d(\[\d+\])?> "
 class Terminal:
     """A client on a pseudo-terminal."""
 
-    def __init__(self, tools):
+    def __init__(self, tools, argv=None):
+        argv = argv or tools.argv()
         self.pid, self.end = pty.fork()
         if self.pid == 0:
             # Without a size the line editor asks the terminal for one, and this one has no answers.
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 250, 0, 0))
             os.environ.update(tools.environment)
-            os.execvp(tools.argv()[0], tools.argv())
+            os.execvp(argv[0], argv)
         self.text = ""
 
     def type(self, text):

@@ -1,4 +1,5 @@
-"""redis-cli and redis-benchmark, as Debian ships them, against a server; and `onggi cli` if its program is given.
+"""redis-cli and redis-benchmark, as Debian ships them, against a server; and `onggi cli` and `onggi top` if their
+program is given.
 
 Usage: main.py HOST PORT PASSWORD UNIX_SOCKET [ONGGI]. The server must be empty; it is flushed at the end.
 """
@@ -11,6 +12,7 @@ import keyspace
 import modes
 import monitor
 import onggi_cli
+import onggi_top
 from tools import Tools
 
 
@@ -20,6 +22,7 @@ def main():
         area.run(tools)
     for onggi in sys.argv[5:]:
         onggi_cli.run(tools, onggi)
+        onggi_top.run(tools, onggi)
     tools.check("the server is left empty", lambda: tools.equal(tools.cli("FLUSHALL").strip(), "OK"))
     return 1 if tools.failed else 0
 

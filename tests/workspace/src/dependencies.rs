@@ -5,8 +5,9 @@ use crate::{metadata, tree};
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Most packages a build of the server may compile, our own included. Every one of them is code that runs as us.
-const SERVER_TREE_MAX: usize = 188;
+/// Most packages a build of the program may compile, our own included. Every one of them is code that runs as us. Of
+/// them, 51 draw `onggi top`, on all systems together.
+const SERVER_TREE_MAX: usize = 239;
 
 /// The page that gives the reasons, from the root.
 const PAGE: &str = "docs/dependencies.md";

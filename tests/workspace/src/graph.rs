@@ -8,7 +8,7 @@ use std::fs;
 const FLOORS: [&str; 6] = ["ground", "keyspace", "storage", "commands", "server", "tools"];
 
 /// The layer of every crate, by its directory on its floor. A new crate gets its line here before anything uses it.
-const LAYERS: [(&str, u8); 43] = [
+const LAYERS: [(&str, u8); 44] = [
     ("base", 0),
     ("calendar", 1),
     ("vfs", 1),
@@ -55,6 +55,7 @@ const LAYERS: [(&str, u8); 43] = [
     ("server", 10),
     ("inspect", 11),
     ("loadgen", 11),
+    ("top", 12),
     // Says sizes and times as `inspect` does.
     ("migrate", 12),
     ("onggi", 13),

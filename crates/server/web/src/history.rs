@@ -104,6 +104,16 @@ impl History {
         Some(sample)
     }
 
+    /// All samples, oldest first.
+    pub fn samples(&self) -> impl DoubleEndedIterator<Item = &Sample> {
+        self.samples.iter()
+    }
+
+    /// The newest sample.
+    pub fn newest(&self) -> Option<&Sample> {
+        self.samples.back()
+    }
+
     /// The newest samples as JSON.
     pub fn json(&self, seconds: usize) -> Value {
         let skipped = self.samples.len().saturating_sub(seconds);
@@ -113,11 +123,28 @@ impl History {
 }
 
 impl Sample {
+    /// The value of one of [`FIELDS`]; 0 for another name.
+    pub fn get(&self, field: &str) -> f64 {
+        FIELDS.iter().zip(self.values).find(|(name, _)| **name == field).map_or(0.0, |(_, value)| f64::from(value))
+    }
+
+    /// Its time and values by name.
+    pub fn object(&self) -> Value {
+        let time = std::iter::once(("at_ms".to_owned(), Value::from(self.at_ms)));
+        let values = FIELDS.iter().zip(self.values).map(|(name, value)| ((*name).to_owned(), rounded(value)));
+        Value::Object(time.chain(values).collect())
+    }
+
     /// Its time and values in one list.
     pub fn json(&self) -> Value {
-        let values = self.values.iter().map(|value| Value::from((f64::from(*value) * 100.0).round() / 100.0));
+        let values = self.values.into_iter().map(rounded);
         Value::Array(std::iter::once(Value::from(self.at_ms)).chain(values).collect())
     }
+}
+
+/// With two digits after the point.
+fn rounded(value: f32) -> Value {
+    Value::from((f64::from(value) * 100.0).round() / 100.0)
 }
 
 /// A percentile of the durations of the calls, in microseconds; 0 without calls.

@@ -19,7 +19,7 @@ mod live;
 mod login;
 mod metrics;
 mod panels;
-mod replies;
+pub mod replies;
 mod routes;
 mod warnings;
 
@@ -30,7 +30,8 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use tokio::sync::oneshot;
 
-pub use figures::Figures;
+pub use figures::{Figures, List};
+pub use history::{FIELDS, History, SAMPLES_MAX, Sample};
 pub use metrics::{Metric, TABLE};
 pub use warnings::{Warning, warnings};
 

@@ -30,7 +30,8 @@ pub struct LoginArgs {
 }
 
 impl LoginArgs {
-    fn login(&self) -> Login {
+    /// The login of a connection.
+    pub fn login(&self) -> Login {
         Login { user: self.user.clone(), password: self.password.clone(), ..Login::default() }
     }
 }

@@ -19,6 +19,7 @@ mod signals;
 mod supervisor;
 mod tls;
 mod tools;
+mod top;
 mod web;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -57,6 +58,7 @@ enum Command {
     /// Runs the server: `onggi serve [FILE] [--directive value ...]`.
     #[command(disable_help_flag = true)]
     Serve(serve::ServeArgs),
+    Top(top::TopArgs),
 }
 
 fn main() -> ExitCode {
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         Command::Repair(args) => tools::repair(&args),
         Command::Restore(args) => restore::run(&args),
         Command::Serve(args) => serve::run(args),
+        Command::Top(args) => top::run(args),
     }
 }
 
@@ -144,6 +147,8 @@ mod tests {
             "onggi import dump.rdb --into /data",
             "onggi backup --addr 127.0.0.1:7000 --into /backup",
             "onggi backup --from 127.0.0.1:7000 --into /backup",
+            "onggi top --addr 127.0.0.1:7000",
+            "onggi top --from 127.0.0.1:7000 -i 0.5 -c 3 --json",
         ] {
             if let Err(error) = Cli::try_parse_from(line.split(' ')) {
                 panic!("{line}: {error}");
