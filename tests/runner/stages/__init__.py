@@ -3,9 +3,9 @@
 from importlib import import_module
 
 ORDER = [
-    "runner", "format", "lints", "unit", "instructions", "differential", "clients", "tls", "memcached", "redis_tools",
-    "tools", "page", "papers", "bad_input", "big_collections", "disk", "tier", "crash", "kill", "power_cut",
-    "disk_faults", "shuttle", "miri", "tsan", "fuzz", "supply",
+    "runner", "format", "lints", "unit", "instructions", "differential", "clients", "tls", "memcached", "ssdb",
+    "redis_tools", "tools", "page", "papers", "bad_input", "big_collections", "disk", "tier", "crash", "kill",
+    "power_cut", "disk_faults", "shuttle", "miri", "tsan", "fuzz", "supply",
 ]
 
 STAGES = [import_module(f"stages.{name}").STAGE for name in ORDER]
