@@ -37,21 +37,25 @@ def free_port():
 
 # Servers that no package here has, each with the variable that names its program, and what it is.
 OTHERS = {"redis-8": ("REDIS_8_SERVER", "Redis 8"), "valkey-8": ("VALKEY_8_SERVER", "Valkey 8")}
+# Those that are older than what tests of files want.
+OLD = {"redis-6": ("REDIS_6_SERVER", "Redis 6.2")}
+# Directives that older servers do not know, and whose effect they have always.
+NEW_DIRECTIVES = {"redis-6": {"enable-debug-command"}}
 
 
-def others():
-    """Those that are there: kinds and titles."""
-    return [(kind, title) for kind, (variable, title) in OTHERS.items() if os.environ.get(variable)]
+def others(table=OTHERS):
+    """Those of a table that are there: kinds and titles."""
+    return [(kind, title) for kind, (variable, title) in table.items() if os.environ.get(variable)]
 
 
 class Server:
-    """A running server. `kind` is `onggi`, `valkey`, `redis` or one of OTHERS; `options` are directives as (name,
+    """A running server. `kind` is `onggi`, `valkey`, `redis` or one of OTHERS or OLD; `options` are directives as (name,
     value); `wrap` is a command that ends by becoming the server, and `env` what it sees besides."""
 
     def __init__(self, kind, password=None, options=(), wrap=(), env=None):
         self.kind = kind
         self.password = password
-        self.options = list(options)
+        self.options = [option for option in options if option[0] not in NEW_DIRECTIVES.get(kind, ())]
         self.wrap = [str(word) for word in wrap]
         self.env = dict(env or {})
         self.directory = None
@@ -101,8 +105,9 @@ class Server:
             return [need.valkey()]
         if self.kind == "redis":
             return [need.program("redis-server", "redis-server")]
-        if self.kind in OTHERS:
-            return [os.environ[OTHERS[self.kind][0]]]
+        other = OTHERS.get(self.kind) or OLD.get(self.kind)
+        if other:
+            return [os.environ[other[0]]]
         return [need.onggi(), "serve", "--http-port", "0"]
 
     def _is_loaded(self):

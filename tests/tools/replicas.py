@@ -7,7 +7,7 @@ import threading
 import time
 
 from directory import Client, ErrorReply, SECONDS_MAX, digest
-from follows import OPTIONS, Load, Proxy, send_a_copy
+from follows import OPTIONS, Load, Proxy, followed, send_a_copy, state_of
 from imports import fill, same, state
 from logs import change
 from servers import Server as Peer
@@ -118,7 +118,7 @@ def replicate_under_load(tools, kind, *options):
             keep_what_is_left(client, kind)
             with Client(ours.port) as mine:
                 wait_until_it_has_all(client, mine)
-                agree(mine, client)
+                agree(mine, client, lambda server: state_of(server, kind))
             said = output(ours)
             copies, continued = said.count("Full resync from primary"), said.count("Successful partial")
             assert copies == 1 and continued >= CUTS + KILLS, f"{copies} copies, {continued} resumed: {said[-900:]}"
@@ -449,7 +449,7 @@ def nobody_there(tools):
 
 
 def run(tools):
-    for kind in ("redis", "valkey"):
+    for kind in followed():
         tools.check(
             f"a replica of {kind} under load, with cuts and kills", lambda kind=kind: replicate_under_load(tools, kind)
         )
