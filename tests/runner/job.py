@@ -108,8 +108,9 @@ class Job:
             self.check(name)
         return status
 
-    def build(self, argv, env=None, cwd=ROOT, timeout=3600):
-        """Runs a command that only prepares: it counts nothing, and its failure ends the stage."""
+    def build(self, argv, env=None, cwd=ROOT, timeout=3600, says=True):
+        """Runs a command that only prepares: it counts nothing, and its failure ends the stage. Returns its output,
+        which is in the log too unless it succeeds and `says` is false."""
         argv = [str(a) for a in argv]
         self.say(f"$ {' '.join(argv)}")
         done = subprocess.run(
@@ -119,7 +120,7 @@ class Job:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
             timeout=timeout,
         )
-        for line in done.stdout.splitlines():
+        for line in done.stdout.splitlines() if says or done.returncode != 0 else ():
             self.say(line)
         if done.returncode != 0:
             raise Failed(f"{' '.join(argv[:4])}: exit status {done.returncode}")

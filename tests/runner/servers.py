@@ -49,8 +49,8 @@ def others(table=OTHERS):
 
 
 class Server:
-    """A running server. `kind` is `onggi`, `valkey`, `redis` or one of OTHERS or OLD; `options` are directives as (name,
-    value); `wrap` is a command that ends by becoming the server, and `env` what it sees besides."""
+    """A running server. `kind` is `onggi`, `valkey`, `redis` or one of OTHERS or OLD; `options` are directives as
+    (name, value); `wrap` is a command that ends by becoming the server, and `env` what it sees besides."""
 
     def __init__(self, kind, password=None, options=(), wrap=(), env=None):
         self.kind = kind

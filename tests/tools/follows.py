@@ -284,7 +284,10 @@ def follow_under_load(tools, kind, *options):
         with tools.serve(name) as ours, Client(ours.port) as mine:
             # Each removes what has expired, at times of its own.
             deadline = time.monotonic() + SECONDS_MAX
-            while (found := (state_of(mine, kind), state_of(client, kind))) and found[0] != found[1] and time.monotonic() < deadline:
+            while True:
+                found = state_of(mine, kind), state_of(client, kind)
+                if found[0] == found[1] or time.monotonic() > deadline:
+                    break
                 time.sleep(0.1)
             same(*found)
 

@@ -9,6 +9,7 @@ of a checkpoint of a mebibyte, and damages big logs and sets, which the stage `u
 import re
 
 import faults
+import workspace
 from job import Job, Stage
 
 POINTS = 20_000
@@ -34,17 +35,10 @@ def crash(job, rounds, points):
         "CRASH_RUNS": str(3 * rounds),
         "CHECKPOINT_CRASH_SEEDS": str(4 * rounds),
     }
-    packages = [word for crate in CRATES for word in ("-p", f"onggi-{crate}")]
-    job.command(
-        ["cargo", "test", "--locked", *packages, "--", "--nocapture", "--test-threads", "2", "crash", "switching"],
-        name="crash points",
-        env=seeds, timeout=SECONDS_MAX, counts=True,
-    )
-    job.command(
-        ["cargo", "test", "--locked", "-p", "onggi-in-process", "--", "recovery::"],
-        name="random commands",
-        env=seeds, timeout=SECONDS_MAX, counts=True,
-    )
+    for program, home in workspace.test_programs(job, *CRATES, "in-process"):
+        words = ["recovery::"] if home.name == "in-process" else ["--nocapture", "crash", "switching"]
+        job.command([program, "--test-threads", "2", *words], name=f"crash points of {home.name}", cwd=home, env=seeds,
+                    timeout=SECONDS_MAX, counts=True)
     seen = said(job, before)
     job.check(f"{seen} crash points", None if seen >= points else f"fewer than {points}")
     return f"{seen} crash points, {rounds} times the usual seeds" if job.tally.failed == failed else None

@@ -2,17 +2,12 @@
 
 The long form has what takes too much memory or time for each change, by a variable that the test reads."""
 
+import workspace
 from job import Job, Stage
 
 
-# Compared servers are needed for this one: it has a stage of its own.
-ELSEWHERE = ["--exclude", "onggi-differential"]
-
-
 def run(job: Job):
-    job.command(
-        ["cargo", "test", "--locked", "--workspace", *ELSEWHERE, "--no-fail-fast"], name="cargo test", counts=True
-    )
+    job.command(["cargo", "test", *workspace.TESTED, "--no-fail-fast"], name="cargo test", counts=True)
 
 
 def tables_of_a_terabyte(job):
