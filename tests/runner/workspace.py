@@ -6,21 +6,24 @@ from pathlib import Path
 
 from job import ROOT, Failed
 
-# What the stage `unit` builds and runs: everything but the comparison with other servers, which has a stage of its own.
+# What the stage `unit` runs: everything but the comparison with other servers, which has a stage of its own.
 TESTED = ["--locked", "--workspace", "--exclude", "onggi-differential"]
 
 
-def test_programs(job, *crates):
-    """The test programs of these crates, as the stage `unit` builds them, each with its crate's directory.
+def test_programs(job, *crates, target=None):
+    """The test programs of these crates, as the stage `unit` builds them, each with its crate's directory; of one
+    target alone, if it is named.
 
     `cargo test -p` would build most of the workspace again: a part of it asks for other features of what it shares."""
-    messages = job.build(["cargo", "test", *TESTED, "--no-run", "--message-format=json-render-diagnostics", "--quiet"],
-                         says=False)
+    messages = job.build(
+        ["cargo", "test", "--locked", "--workspace", "--no-run", "--message-format=json-render-diagnostics", "--quiet"],
+        says=False,
+    )
     found = []
     for message in map(json.loads, (line for line in messages.splitlines() if line.startswith("{"))):
         if message["reason"] == "compiler-artifact" and message["profile"]["test"] and message["executable"]:
             home = Path(message["manifest_path"]).parent
-            if home.name in crates:
+            if home.name in crates and target in (None, message["target"]["name"]):
                 found.append((message["executable"], home))
     missing = set(crates) - {home.name for _, home in found}
     if missing:

@@ -1,6 +1,7 @@
 """Differential: the same commands to this server, Valkey 9.1 and Redis 7.0; see tests/differential/."""
 
 import need
+import workspace
 from job import ROOT, Job, Stage
 
 IN_TEST = 300_000
@@ -24,12 +25,17 @@ ON_DISK = 30_000
 ON_DISK_IN_A_PIECE = 500_000
 
 
+def run_tests(job, name, env, target=None):
+    """The tests of the comparison, or of one target of it."""
+    for program, home in workspace.test_programs(job, "differential", target=target):
+        job.command([program], name=name, cwd=home, env=env, timeout=SECONDS_MAX, counts=True)
+
+
 def compare_on_disk(job, commands):
     """The scripts and this many random commands over databases on disk, against Valkey alone."""
     for databases, scripts in [("all", {}), ("most", {"ONGGI_DIFF_SCRIPTS": "none"})]:
-        job.command(
-            ["cargo", "test", "--locked", "-p", "onggi-differential", "--test", "differential"],
-            name=f"differential, {databases} on disk", timeout=SECONDS_MAX, counts=True,
+        run_tests(
+            job, f"differential, {databases} on disk", target="differential",
             env={"VALKEY_SERVER": str(need.valkey()), "ONGGI_SERVER": str(need.onggi()),
                  "ONGGI_DIFF_TARGETS": "valkey,onggi", "ONGGI_DIFF_DISK": databases,
                  "ONGGI_DIFF_COMMANDS": str(commands if databases == "most" else 0), **scripts},
@@ -44,9 +50,8 @@ FAMILIES_OF_USERS = "acl,string,generic"
 
 def compare_users(job, commands):
     """So many random commands about users and as users, against Valkey alone."""
-    job.command(
-        ["cargo", "test", "--locked", "-p", "onggi-differential", "--test", "differential"],
-        name="differential, users", timeout=SECONDS_MAX, counts=True,
+    run_tests(
+        job, "differential, users", target="differential",
         env={"VALKEY_SERVER": str(need.valkey()), "ONGGI_SERVER": str(need.onggi()),
              "ONGGI_DIFF_TARGETS": "valkey,onggi", "ONGGI_DIFF_FAMILIES": FAMILIES_OF_USERS,
              "ONGGI_DIFF_COMMANDS": str(commands), "ONGGI_DIFF_SCRIPTS": "none"},
@@ -62,12 +67,8 @@ def compare(job, commands, options="", big=False):
                    "ONGGI_DIFF_OPTIONS": options}
     if big:
         environment |= {"ONGGI_DIFF_BIG": "1", "ONGGI_DIFF_SCRIPTS": "none"}
-    only = ["--test", "differential"] if options else []
-    job.command(
-        ["cargo", "test", "--locked", "-p", "onggi-differential", *only],
-        name="differential, leaves" if big else "differential, compressed" if options else "differential",
-        env=environment, timeout=SECONDS_MAX, counts=True,
-    )
+    name = "differential, leaves" if big else "differential, compressed" if options else "differential"
+    run_tests(job, name, environment, target="differential" if options else None)
 
 
 def run(job: Job):
