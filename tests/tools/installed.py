@@ -156,7 +156,8 @@ def the_image_starts(config, root):
     health = [*inside, *config["Healthcheck"]["Test"][1:2], "cli", "-p", str(port), *config["Healthcheck"]["Test"][3:]]
     try:
         deadline = time.monotonic() + SECONDS_MAX
-        while subprocess.run(health, capture_output=True, timeout=SECONDS_MAX).returncode != 0:
+        # The check of health takes LOADING for an answer.
+        while subprocess.run(health, capture_output=True, timeout=SECONDS_MAX).stdout != b"PONG\n":
             if process.poll() is not None or time.monotonic() > deadline:
                 process.kill()
                 return f"it does not start: {process.communicate()[0][-500:]}"
