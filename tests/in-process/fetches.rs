@@ -63,6 +63,17 @@ fn requests_that_want_one_row_share_its_read_and_run_in_their_order() {
 }
 
 #[test]
+fn messages_of_requests_that_waited_precede_later_replies() {
+    let (mut server, client) = server();
+    server.run(client, &["SET", "key", "v"]);
+    server.run(client, &["HELLO", "3"]);
+    server.run(client, &["SUBSCRIBE", "c"]);
+    let pipeline = [request(&[b"GET", b"key"]), request(&[b"PUBLISH", b"c", b"m"]), request(&[b"PING"])].concat();
+    let replies = String::from_utf8(server.send(client, &pipeline)).expect("texts");
+    assert_eq!(replies, "$1\r\nv\r\n:1\r\n>3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n+PONG\r\n");
+}
+
+#[test]
 fn a_write_while_a_row_is_read_is_what_the_reader_sees() {
     let (mut server, reader) = server();
     let writer = server.connect();

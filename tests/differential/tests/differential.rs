@@ -9,7 +9,7 @@
 //! | `ONGGI_DIFF_SEED` | seed of the rounds | `ONGGI_TEST_SEED`, or fresh |
 //! | `ONGGI_DIFF_ROUND` | only this round | all |
 //! | `ONGGI_DIFF_FAMILIES` | random commands only of these families, with commas | all |
-//! | `ONGGI_DIFF_SCRIPTS` | only these scripts, with commas; `none` for none; after a `!`, all but these | all |
+//! | `ONGGI_DIFF_SCRIPTS` | only these scripts, with commas; `none` for none | all |
 //! | `ONGGI_DIFF_BIG` | `1`: each round of random commands begins with large collections | not |
 //! | `ONGGI_DIFF_DISK` | `all` or `most` of Onggi's databases are on disk, flushed and dropped meanwhile | none |
 //! | `ONGGI_DIFF_OPTIONS` | directives for Onggi, `NAME=VALUE` with spaces between them | none |
@@ -170,13 +170,7 @@ fn uncovered() -> Result<Vec<String>, String> {
 /// Runs the scripts; whether these were all of them.
 fn run_scripts(session: &mut Session, report: &mut Report) -> Result<bool, String> {
     let only = env::var("ONGGI_DIFF_SCRIPTS").ok();
-    let wanted = |name: &str| match only.as_deref() {
-        None => true,
-        Some(only) => match only.strip_prefix('!') {
-            Some(others) => others.split(',').all(|other| other != name),
-            None => only.split(',').any(|wanted| wanted == name),
-        },
-    };
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only.split(',').any(|wanted| wanted == name));
     for (name, text) in script::all()?.into_iter().filter(|(name, _)| wanted(name)) {
         let sections = script::parse(&text).map_err(|error| format!("scripts/{name}.txt: {error}"))?;
         let mut problems = Vec::new();

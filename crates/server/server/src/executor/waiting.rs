@@ -1,7 +1,7 @@
 //! Requests that could not run at once, in their connections: for a lock, a delay, room in the log or in a checkpoint,
 //! or until what they need is prepared. Those that wait for rows have a list of their own (`fetching`).
 
-use super::{Executor, STEPS_NS};
+use super::{Executor, STEPS_NS, deliver};
 use crate::turn::Turn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -81,7 +81,14 @@ impl Executor {
         }
         let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, &mut self.scratch, self.now);
         let begun_ns = turn.so_far_ns();
-        while let Some(waiting) = connection.waiting.pop_front() {
+        loop {
+            // As in a batch: messages published by earlier requests follow their replies and precede later ones.
+            if self.shared.outlets.has_any(self.worker) {
+                let output = (&mut self.connections, &mut self.to_send, &self.limits);
+                deliver(self.worker, &self.shared, &mut self.deliveries, output);
+            }
+            let Some(connection) = self.connections.get_mut(id) else { return };
+            let Some(waiting) = connection.waiting.pop_front() else { break };
             if connection.session.close_after_replies {
                 connection.waiting.clear();
                 break;
@@ -119,7 +126,10 @@ impl Executor {
                 break;
             }
         }
-        let finished = connection.waiting.is_empty() && !connection.session.is_busy();
+        let finished = self
+            .connections
+            .get(id)
+            .is_some_and(|connection| connection.waiting.is_empty() && !connection.session.is_busy());
         self.park_for_rows();
         self.release_rows(id);
         self.list(id);
