@@ -11,8 +11,8 @@ TESTED = ["--locked", "--workspace", "--exclude", "onggi-differential"]
 
 
 def test_programs(job, *crates, target=None):
-    """The test programs of these crates, as the stage `unit` builds them, each with its crate's directory; of one
-    target alone, if it is named.
+    """The test programs of these crates, as the stage `unit` builds them, each with its crate's directory; of one file
+    of `tests/` alone, if it is named.
 
     `cargo test -p` would build most of the workspace again: a part of it asks for other features of what it shares."""
     messages = job.build(
@@ -23,7 +23,8 @@ def test_programs(job, *crates, target=None):
     for message in map(json.loads, (line for line in messages.splitlines() if line.startswith("{"))):
         if message["reason"] == "compiler-artifact" and message["profile"]["test"] and message["executable"]:
             home = Path(message["manifest_path"]).parent
-            if home.name in crates and target in (None, message["target"]["name"]):
+            of = message["target"]
+            if home.name in crates and (target is None or of["name"] == target and "test" in of["kind"]):
                 found.append((message["executable"], home))
     missing = set(crates) - {home.name for _, home in found}
     if missing:

@@ -182,6 +182,8 @@ def commands_of_a_replica(tools):
             mine.pipeline([("DEL", "mine"), ("CONFIG", "SET", "replica-read-only", "yes"), ("CONFIG", "REWRITE")])
             assert f"replicaof 127.0.0.1 {server.port}" in file.read_text()
             wait_for("the digests are equal", lambda: digest(mine) == digest(client))
+            # In MULTI a promotion cannot wait for the log, which is off until a checkpoint has the copy.
+            wait_for("its log is on", lambda: fields(mine, "persistence")["aof_enabled"] == "1")
             mine.pipeline([("MULTI",), ("SLAVEOF", "NO", "ONE"), ("CONFIG", "REWRITE"), ("EXEC",)])
             assert mine.pipeline([("SET", "k", "new"), ("GET", "k"), ("ROLE",)])[1] == "new"
             found = fields(mine)
