@@ -15,7 +15,7 @@ from stages import STAGES
 from tally import Tally
 
 # What the whole suite may take, from a fresh clone on two cores that do nothing else.
-MINUTES_MAX = 30
+MINUTES_MAX = 60
 # Lines of a failed stage that are repeated at the end, because readers of a log see its end first.
 REASONS_MAX = 8
 REASON_CHARS_MAX = 400

@@ -1,8 +1,8 @@
 //! Numbers as people read them.
 
-/// Bytes with a unit of 1,024: `1.5 MB`.
+/// Bytes as the page writes them: `1.5 MiB`.
 pub fn bytes(bytes: f64) -> String {
-    scaled(bytes, 1024.0, &["B", "KB", "MB", "GB", "TB", "PB"])
+    scaled(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB"])
 }
 
 /// A count with a unit of 1,000: `12.3 k`.
@@ -13,17 +13,6 @@ pub fn count(count: f64) -> String {
 /// A duration of microseconds: `850 us`, `1.2 ms`, `3.4 s`.
 pub fn micros(usec: f64) -> String {
     scaled(usec, 1000.0, &["us", "ms", "s"])
-}
-
-/// Seconds of an uptime: `3 d 4 h`, `12 min`.
-pub fn uptime(seconds: f64) -> String {
-    let seconds = seconds.max(0.0) as u64;
-    match (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60) {
-        (0, 0, 0) => format!("{seconds} s"),
-        (0, 0, minutes) => format!("{minutes} min"),
-        (0, hours, minutes) => format!("{hours} h {minutes} min"),
-        (days, hours, _) => format!("{days} d {hours} h"),
-    }
 }
 
 fn scaled(mut value: f64, step: f64, units: &[&str]) -> String {
@@ -43,9 +32,8 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        assert_eq!([0.0, 1023.0, 1536.0, 104_857_600.0].map(bytes), ["0 B", "1023 B", "1.5 KB", "100 MB"]);
+        assert_eq!([0.0, 1023.0, 1536.0, 104_857_600.0].map(bytes), ["0 B", "1023 B", "1.5 KiB", "100 MiB"]);
         assert_eq!([0.0, 7.5, 999.0, 12_345.0, 2.5e6].map(count), ["0", "7.5", "999", "12.3 k", "2.5 M"]);
         assert_eq!([12.5, 850.0, 1234.0, 3.4e6].map(micros), ["12.5 us", "850 us", "1.2 ms", "3.4 s"]);
-        assert_eq!([5.0, 720.0, 7300.0, 273_600.0].map(uptime), ["5 s", "12 min", "2 h 1 min", "3 d 4 h"]);
     }
 }

@@ -142,7 +142,10 @@ fn turns(
         if !choice.is_paused && Instant::now() >= next {
             match source.read(choice.tab.listing()) {
                 Ok(reading) => state.add(reading),
-                Err(error) => state.problem = Some(with_cause(&error)),
+                Err(error) => {
+                    let causes = vfs::further_causes(&error);
+                    state.problem = Some([vec![error.to_string()], causes].concat().join(": "));
+                }
             }
             next = Instant::now() + options.interval;
             if left == Some(0) {
@@ -169,13 +172,6 @@ fn wait(time: Duration, choice: &mut Choice) -> io::Result<Asked> {
         Event::Key(key) if key.kind == KeyEventKind::Press => choice.press(key.code, key.modifiers),
         _ => Asked::Nothing,
     })
-}
-
-fn with_cause(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    }
 }
 
 #[cfg(test)]

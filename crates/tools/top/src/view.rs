@@ -5,7 +5,6 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-use crate::format;
 use crate::screen::{Choice, Tab};
 use crate::state::State;
 use ratatui::Frame;
@@ -54,7 +53,7 @@ fn heading(state: &State) -> Line<'static> {
     }
     let role = if figures.get("role") == Some("slave") { "replica" } else { "primary" };
     let clients = figures.number("connected_clients").unwrap_or(0.0);
-    let uptime = format::uptime(figures.number("uptime_in_seconds").unwrap_or(0.0));
+    let uptime = calendar::span((figures.number("uptime_in_seconds").unwrap_or(0.0) * 1000.0) as u64);
     spans.push(Span::from(format!("  {role}, {clients:.0} clients, up {uptime}")));
     Line::from(spans)
 }

@@ -24,7 +24,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, tab: Tab, offset: 
         tab => match state.reading.as_ref().and_then(|reading| reading.listing.as_ref()) {
             None => Err("No answer yet.".to_owned()),
             Some(Err(error)) => Err(format!("The server answers: {error}")),
-            Some(Ok(list)) => Ok(listed(tab, list)),
+            Some(Ok(list)) => Ok(listed(tab, list, state.reading.as_ref().map_or(0, |reading| reading.at_ms))),
         },
     };
     match shown {
@@ -61,7 +61,7 @@ fn commands(state: &State) -> Shown {
     }
 }
 
-fn listed(tab: Tab, list: &Value) -> Shown {
+fn listed(tab: Tab, list: &Value, now_ms: i64) -> Shown {
     let (short, name) = (Constraint::Length(10), Constraint::Fill(1));
     let columns = match tab {
         Tab::Clients => vec![
@@ -100,18 +100,18 @@ fn listed(tab: Tab, list: &Value) -> Shown {
                 field("cmd"),
             ],
             Tab::SlowLog => {
-                vec![ago(number("at")), micros(number("usec")), field("command"), field("arguments"), field("client")]
+                vec![
+                    calendar::ago((number("at") * 1000.0) as i64, now_ms),
+                    micros(number("usec")),
+                    field("command"),
+                    field("arguments"),
+                    field("client"),
+                ]
             }
             _ => vec![field("key"), count(number("calls")), field("db")],
         }
     });
     Shown { columns, rows: rows.collect() }
-}
-
-/// A moment of Unix time in seconds, as the time since then.
-fn ago(at: f64) -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0.0, |now| now.as_secs_f64());
-    format!("{} ago", crate::format::uptime(now - at))
 }
 
 /// A value as text without control characters, which a client may have put into a name.
