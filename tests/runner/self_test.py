@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -13,6 +14,7 @@ TESTS = Path(__file__).resolve().parent.parent
 sys.path += [str(TESTS / "big-collections"), str(TESTS / "bad-input")]
 
 import __main__ as runner
+import areas
 import long_run
 import may_skip
 import seeds
@@ -33,6 +35,20 @@ class Counting(unittest.TestCase):
             tally.read(line)
         self.assertEqual((tally.passed, tally.failed), (2, 2))
         self.assertEqual(tally.skips, [("d", "no loop device"), ("three", "no root")])
+
+
+class Areas(unittest.TestCase):
+    """Two folders of tests may have modules of one name, which differ in what they import."""
+
+    def test_one_name(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for area in ("first", "second"):
+                home = Path(directory, area)
+                home.mkdir()
+                (home / "told_by_neighbour.py").write_text(f"NAME = {area!r}\n")
+                (home / "of_one_name.py").write_text("from told_by_neighbour import NAME\n")
+            names = [areas.module(Path(directory, area), "of_one_name").NAME for area in ("first", "second", "first")]
+            self.assertEqual(names, ["first", "second", "first"])
 
 
 class Turns(unittest.TestCase):

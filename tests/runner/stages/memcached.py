@@ -2,12 +2,12 @@
 
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import areas
 import need
 from job import ROOT, Failed, Job, Skip, Stage
 from servers import Server, free_port
@@ -58,8 +58,7 @@ def onggi(**more):
 
 
 def compare(job, seed, count):
-    sys.path.insert(0, str(HOME))
-    import differ
+    differ = areas.module(HOME, "differ")
     with onggi() as server, Memcached() as memcached:
         done, problem = differ.run((server.memcached_port, memcached.port), seed, count)
         job.say(f"{done} requests, seed {seed}")
@@ -68,8 +67,7 @@ def compare(job, seed, count):
 
 
 def kill(job):
-    sys.path.insert(0, str(HOME))
-    import survives
+    survives = areas.module(HOME, "survives")
     with onggi(options=[("appendonly", "yes"), ("appendfsync", "always")]) as server:
         def restart():
             server.start()
@@ -80,15 +78,13 @@ def kill(job):
 
 
 def login(job):
-    sys.path.insert(0, str(HOME))
-    import login as area
+    area = areas.module(HOME, "login")
     with onggi(password=PASSWORD) as server:
         area.run(server, lambda name, holds: job.check(name, None if holds else "it did not"))
 
 
 def hostile(job):
-    sys.path.insert(0, str(HOME))
-    import hostile as area
+    area = areas.module(HOME, "hostile")
     with onggi() as server:
         area.run(
             server,
@@ -99,8 +95,7 @@ def hostile(job):
 
 def cluster(job):
     """Two nodes that ARCUS' client finds by ZooKeeper."""
-    sys.path.insert(0, str(HOME))
-    import cluster as area
+    area = areas.module(HOME, "cluster")
     try:
         need.apt("zookeeper")
         java, option, path, _ = arcus(job)

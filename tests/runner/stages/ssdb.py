@@ -1,7 +1,6 @@
 """The SSDB port under real clients, attacked and killed, with a database on disk; see tests/ssdb/."""
 
-import sys
-
+import areas
 import need
 from job import ROOT, Job, Skip, Stage
 from servers import Server, free_port
@@ -31,8 +30,7 @@ def npm_ssdb(job):
 
 
 def run(job: Job):
-    sys.path.insert(0, str(HOME))
-    import hostile
+    hostile = areas.module(HOME, "hostile")
 
     def check(name, holds, why=None):
         job.check(name, None if holds else why or "it did not")

@@ -1,9 +1,9 @@
 """Clients over TLS: certificates, reloads under load, redis-cli, `onggi`, applications; see tests/tls/."""
 
-import sys
 import tempfile
 from contextlib import contextmanager
 
+import areas
 import need
 from job import ROOT, Job, Skip, Stage
 from servers import Server, free_port
@@ -21,11 +21,9 @@ APPLICATIONS = ("redis-py", "ioredis", "go-redis", "jedis", "redis-rs")
 def certificates_in_directory():
     """The directory of a CA, and of certificates of a server and a client."""
     need.program("openssl", "openssl")
-    sys.path.insert(0, str(HOME))
-    from authority import Authority
 
     with tempfile.TemporaryDirectory(prefix="onggi-tls-") as directory:
-        authority = Authority(directory, "ca")
+        authority = areas.module(HOME, "authority").Authority(directory, "ca")
         authority.issue("server")
         authority.issue("client", common_name="app")
         yield directory
