@@ -57,6 +57,7 @@ pub struct Served {
     /// Where clients of TLS connect, if the options configure it.
     pub tls_address: SocketAddr,
     pub memcached_tls_address: SocketAddr,
+    pub ssdb_tls_address: SocketAddr,
     handle: AcceptorHandle,
     control: Control,
     thread: Option<JoinHandle<Result<(), ServeError>>>,
@@ -101,14 +102,16 @@ impl Served {
         let (address, plain) = entrance(Kind::plain(Language::Resp));
         let (tls_address, tls) = entrance(Kind::tls(Language::Resp));
         let (memcached_tls_address, memcached_tls) = entrance(Kind::tls(Language::Memcached));
-        let acceptor = Acceptor::new(vec![plain, tls, memcached_tls]).expect("an event queue");
+        let (ssdb_tls_address, ssdb_tls) = entrance(Kind::tls(Language::Ssdb));
+        let acceptor = Acceptor::new(vec![plain, tls, memcached_tls, ssdb_tls]).expect("an event queue");
         let handle = acceptor.handle();
         let control = Control::default();
         let reached = control.clone();
         let thread = std::thread::spawn(move || {
             serve(loaded, acceptor, Arc::new(SeededEntropy::new(7)), of_server, keeping, reached)
         });
-        Self { clock, address, tls_address, memcached_tls_address, handle, control, thread: Some(thread) }
+        let thread = Some(thread);
+        Self { clock, address, tls_address, memcached_tls_address, ssdb_tls_address, handle, control, thread }
     }
 
     /// Asks the server to end, as a signal does.

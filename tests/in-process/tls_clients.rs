@@ -14,9 +14,10 @@ use rustls::{
 };
 use std::fs;
 use std::io::{self, BufReader, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 use tempfile::TempDir;
 
 /// Requests of the long pipelines. They are far longer than a record, and than what the server reads at once.
@@ -501,6 +502,46 @@ fn memcached_clients_use_tls_too() {
     let mut answer = vec![0; expected.len()];
     client.0.read_exact(&mut answer).unwrap();
     assert_eq!(answer, expected);
+}
+
+#[test]
+fn clients_of_ssdb_use_tls_too() {
+    let files = Files::new();
+    let served = files.serve(&["--tls-auth-clients", "no", "--requirepass", "word"]);
+    let mut client = ClientSide::of(&files).connect(served.ssdb_tls_address);
+    client.send(b"3\nget\n1\nk\n\n4\nauth\n4\nword\n\n3\nset\n1\nk\n5\nvalue\n\n3\nget\n1\nk\n\n").unwrap();
+    let expected = b"6\nnoauth\n24\nauthentication required.\n\n2\nok\n1\n1\n\n2\nok\n1\n1\n\n2\nok\n5\nvalue\n\n";
+    let mut answer = vec![0; expected.len()];
+    client.0.read_exact(&mut answer).unwrap();
+    assert_eq!(answer, expected, "{}", String::from_utf8_lossy(&answer));
+}
+
+/// Two ports that no one listens on.
+fn free_ports() -> [u16; 2] {
+    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    listeners.map(|listener| listener.local_addr().expect("it listens").port())
+}
+
+/// A port that opens while the server runs has its certificates, or does not open.
+#[test]
+fn a_port_with_tls_opens_only_with_certificates() {
+    let files = Files::new();
+    let (certificate, key) = (files.text("server.pem"), files.text("server.key"));
+    for (flag, port) in [("--memcached-tls", "memcached-port"), ("--ssdb-tls", "ssdb-port")] {
+        let [plain, free] = free_ports().map(|port| port.to_string());
+        let served = Served::start(&[flag, "yes", "--tls-auth-clients", "no", "--port", &plain, "--bind", "127.0.0.1"]);
+        let mut admin = served.connect();
+        let Reply::Error(error) = admin.run(&["CONFIG", "SET", port, &free]) else { panic!("no certificate") };
+        assert!(error.contains("tls-cert-file is not set"), "{error}");
+        // Another thread closes what was opened for it.
+        let give_up = Instant::now() + SILENCE_MAX;
+        while TcpStream::connect(format!("127.0.0.1:{free}")).is_ok() {
+            assert!(Instant::now() < give_up, "{port} is open without a certificate");
+        }
+        let set = ["CONFIG", "SET", "tls-cert-file", &certificate, "tls-key-file", &key, port, &free];
+        assert_eq!(admin.run(&set), Reply::Simple("OK".into()));
+        ClientSide::of(&files).connect(([127, 0, 0, 1], free.parse().unwrap()).into());
+    }
 }
 
 /// MIGRATE connects with TLS when `tls-replication` says so, and checks the other server's certificate.

@@ -114,6 +114,8 @@ settings! {
     tls_session_caching: bool,
     /// `memcached-tls`: whether memcached clients use TLS.
     memcached_tls: bool,
+    /// `ssdb-tls`: whether clients of SSDB use TLS.
+    ssdb_tls: bool,
     /// `memcached-port`: where memcached clients are accepted; 0 for none.
     memcached_port: u16,
     /// `http-port`: port of the page and the metrics, on loopback; 0 opens none.

@@ -6,7 +6,8 @@ use tls::{ClientAuth, Loaded, Options, TlsError};
 
 /// Whether a change of this directive makes new configurations.
 pub(crate) fn concerns(row: &Directive) -> bool {
-    row.name.starts_with("tls-") && row.setting().is_some()
+    let is_port = matches!(row.name, "memcached-port" | "ssdb-port");
+    (row.name.starts_with("tls-") || is_port) && row.setting().is_some()
 }
 
 /// Reads the files that the settings name.
@@ -36,7 +37,9 @@ pub(crate) fn is_used(settings: &Settings) -> bool {
 
 fn options(settings: &Settings) -> Options {
     Options {
-        serves: settings.tls_port != 0 || settings.memcached_tls && settings.memcached_port != 0,
+        serves: settings.tls_port != 0
+            || settings.memcached_tls && settings.memcached_port != 0
+            || settings.ssdb_tls && settings.ssdb_port != 0,
         connects: settings.tls_replication,
         certificate: settings.tls_cert_file.clone(),
         key: settings.tls_key_file.clone(),

@@ -141,7 +141,8 @@ impl fmt::Display for Entrance {
             (Language::Resp, true) => " (TLS)",
             (Language::Memcached, false) => " (memcached)",
             (Language::Memcached, true) => " (memcached, TLS)",
-            (Language::Ssdb, _) => " (SSDB)",
+            (Language::Ssdb, false) => " (SSDB)",
+            (Language::Ssdb, true) => " (SSDB, TLS)",
         })
     }
 }

@@ -167,6 +167,14 @@ pub(super) static SSDB: &[Directive] = &[
         "The TCP port of the addresses of `bind` that accepts clients of SSDB in its own protocol, 8888 as a rule. 0 accepts none.",
     ),
     Directive::supported(
+        "ssdb-tls",
+        flag!(ssdb_tls),
+        "no",
+        "",
+        "Whether clients of `ssdb-port` use TLS. SSDB has none of its own. The certificates are those of `tls-port`.",
+    )
+    .at_start(),
+    Directive::supported(
         "ssdb-database",
         integer!(ssdb_database: -1, INT_MAX),
         "-1",

@@ -11,7 +11,7 @@ pub(super) fn places(settings: &Settings) -> Vec<Place> {
     let ports = [
         (settings.port, Kind::plain(Language::Resp)),
         (settings.tls_port, Kind::tls(Language::Resp)),
-        (settings.ssdb_port, Kind::plain(Language::Ssdb)),
+        (settings.ssdb_port, Kind { language: Language::Ssdb, tls: settings.ssdb_tls }),
         (settings.memcached_port, Kind { language: Language::Memcached, tls: settings.memcached_tls }),
     ];
     let place = |bind: &config::Address, port: u16, kind: Kind| {
