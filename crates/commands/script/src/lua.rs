@@ -6,6 +6,7 @@
 
 mod api;
 mod bits;
+mod budget;
 mod cjson;
 mod cmsgpack;
 mod engine;
@@ -14,10 +15,13 @@ mod json_reader;
 mod library;
 mod number;
 mod packing;
+mod pattern;
 pub mod registration;
 mod replies;
 mod sandbox;
+mod search;
 mod stack;
+mod tables;
 
 pub use engine::{Engine, Failure, Function};
 pub use registration::Registered;

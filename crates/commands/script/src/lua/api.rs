@@ -73,6 +73,7 @@ fn run_command(stack: &mut Stack, raises: bool) -> Result<i32, Raise> {
         let raise = push_error(stack, text);
         return if raises { Err(raise) } else { Ok(1) };
     }
+    stack.spend_bytes(stack.scratch_len())?;
     let called = stack.with_host(|home, host| host.call(Args::new(&home.scratch, &home.spans, &[])));
     stack.clear_scratch();
     if called != Some(Called::Answered) {
@@ -167,6 +168,7 @@ fn sha1hex(stack: &mut Stack) -> Result<i32, Raise> {
     if stack.top() != 1 {
         return Err(push_error(stack, "ERR wrong number of arguments"));
     }
+    stack.spend_bytes(stack.len(1) * 4)?;
     let digest = crate::cache::sha1_hex(stack.text(1).unwrap_or_default());
     stack.push_bytes(&digest);
     Ok(1)

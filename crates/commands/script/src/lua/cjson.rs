@@ -91,6 +91,7 @@ fn encode(stack: &mut Stack) -> Result<i32, Raise> {
 
 /// Appends the value on top.
 fn append(stack: &mut Stack, settings: &Settings, depth: i32) -> Result<(), Raise> {
+    stack.spend(4)?;
     match stack.kind(-1) {
         Kind::String => append_string(stack, -1),
         Kind::Number => append_number(stack, settings, -1)?,
@@ -122,6 +123,7 @@ fn array_len(stack: &mut Stack, settings: &Settings) -> Result<Option<i32>, Rais
     let (mut max, mut count) = (0_i64, 0_i64);
     stack.push_nil();
     while stack.next(-2) {
+        stack.spend(2)?;
         let key = stack.number(-2);
         if stack.kind(-2) == Kind::Number && key >= 1.0 && key.floor() == key {
             max = max.max(to_integer(key));

@@ -67,6 +67,7 @@ fn pack(stack: &mut Stack) -> Result<i32, Raise> {
 
 /// Appends the value on top.
 fn append(stack: &mut Stack, depth: i32) -> Result<(), Raise> {
+    stack.spend(4)?;
     match stack.kind(-1) {
         Kind::String => append_bytes(stack, -1),
         Kind::Boolean => stack.write(&[if stack.truth(-1) { 0xC3 } else { 0xC2 }]),
@@ -163,7 +164,7 @@ fn append_table(stack: &mut Stack, depth: i32) -> Result<(), Raise> {
     if !stack.has_room(6) {
         return Err(Raise::Located(c"stack overflow (in function mp_encode_lua_table_as_map)"));
     }
-    let (count, is_array) = survey(stack);
+    let (count, is_array) = survey(stack)?;
     if is_array {
         append_count(stack, count, 0x90, 0xDC, 0xDD);
         for index in 1..=i32::try_from(count).unwrap_or(i32::MAX) {
@@ -186,10 +187,11 @@ fn append_table(stack: &mut Stack, depth: i32) -> Result<(), Raise> {
 }
 
 /// How many keys the table on top has, and whether they are those of an array without holes.
-fn survey(stack: &mut Stack) -> (usize, bool) {
+fn survey(stack: &mut Stack) -> Result<(usize, bool), Raise> {
     let (mut count, mut max, mut is_array) = (0_usize, 0_i64, true);
     stack.push_nil();
     while stack.next(-2) {
+        stack.spend(2)?;
         stack.pop(1);
         let key = stack.number(-1);
         let is_index = stack.kind(-1) == Kind::Number && key > 0.0 && key.floor() == key && key <= f64::from(i32::MAX);
@@ -197,7 +199,7 @@ fn survey(stack: &mut Stack) -> (usize, bool) {
         max = max.max(if is_index { key as i64 } else { 0 });
         count += 1;
     }
-    (count, is_array && i64::try_from(count) == Ok(max))
+    Ok((count, is_array && i64::try_from(count) == Ok(max)))
 }
 
 /// Why input cannot be unpacked.
@@ -205,6 +207,14 @@ enum Bad {
     Missing,
     Format,
     Stack,
+    /// Raised by something else.
+    Other(Raise),
+}
+
+impl From<Raise> for Bad {
+    fn from(raise: Raise) -> Self {
+        Self::Other(raise)
+    }
 }
 
 struct Cursor {
@@ -237,6 +247,7 @@ fn unpack(stack: &mut Stack, limit: i64, offset: i64) -> Result<i32, Raise> {
     let mut count = 0;
     while cursor.at < len && (takes_all || i64::from(count) < limit) {
         cursor.push(stack).map_err(|bad| match bad {
+            Bad::Other(raise) => raise,
             Bad::Missing => Raise::Located(c"Missing bytes in input."),
             Bad::Format => Raise::Located(c"Bad data format in input."),
             Bad::Stack => Raise::Located(
@@ -275,6 +286,7 @@ impl Cursor {
         if !stack.has_room(6) {
             return Err(Bad::Stack);
         }
+        stack.spend(4)?;
         let [first] = self.take(stack)?;
         match first {
             0x00..=0x7F => stack.push_number(f64::from(first)),

@@ -5,15 +5,19 @@
 use crate::lua::cjson::Settings;
 use crate::lua::home::Home;
 use crate::lua::registration::Registered;
-use crate::lua::stack::{Native, REGISTRY, Raise, Stack};
+use crate::lua::stack::{Native, REGISTRY, Raise, Stack, raise_in};
 use crate::lua::{Host, replies, sandbox};
 use mlua_sys as lua;
 use std::ffi::{CStr, c_int, c_void};
 use std::panic::resume_unwind;
 use std::ptr;
+use std::time::{Duration, Instant};
 
-/// The engine looks at the time after this many instructions.
-const TICK_INSTRUCTIONS: c_int = 10_000;
+/// The host is asked after this many instructions.
+const TICK_INSTRUCTIONS: c_int = 2000;
+
+/// They are slow when they take this long.
+const SLOW: Duration = Duration::from_millis(5);
 
 /// A compiled function in the registry of its state.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +45,10 @@ pub struct Engine {
 impl Engine {
     /// A state with the globals that scripts see. `None` when `bytes_max` is too little for it.
     pub fn new(bytes_max: usize) -> Option<Self> {
+        Self::with_libraries(bytes_max, true)
+    }
+
+    fn with_libraries(bytes_max: usize, replaces: bool) -> Option<Self> {
         let home = Box::into_raw(Box::new(Home { bytes_max, ..Home::default() }));
         // SAFETY: the allocator gets the home, which is freed after the state.
         let state = unsafe { lua::lua_newstate(allocate, home.cast()) };
@@ -49,7 +57,7 @@ impl Engine {
             return None;
         }
         let built = engine.protected(&mut |stack| {
-            sandbox::build(stack)?;
+            sandbox::build(stack, replaces)?;
             Ok(0)
         });
         built.is_ok().then_some(engine)
@@ -264,7 +272,7 @@ impl Running {
             (*engine.home).host = Some(host);
             (*engine.home).is_over = false;
             (*engine.home).is_library = false;
-            (*engine.home).scratch.clear();
+            (*engine.home).clear();
             (*engine.home).json = Settings::default();
             lua::lua_sethook(engine.state, Some(tick), lua::LUA_MASKCOUNT, TICK_INSTRUCTIONS);
         }
@@ -288,6 +296,7 @@ impl Drop for Running {
         unsafe {
             (*self.0).host = None;
             (*self.0).registered = None;
+            (*self.0).clear();
             lua::lua_sethook(self.1, None, 0, 0);
         }
     }
@@ -320,24 +329,28 @@ unsafe extern "C-unwind" fn run_protected(state: *mut lua::lua_State) -> c_int {
     }
 }
 
-/// Called every [`TICK_INSTRUCTIONS`].
-unsafe extern "C-unwind" fn tick(state: *mut lua::lua_State, _: *mut lua::lua_Debug) {
-    // SAFETY: a hook is called with a live state whose home has a host.
-    let stop = unsafe {
-        let home = Stack::of(state).home();
-        match (*home).host {
-            Some(_) if (*home).is_over => Some(c"the script is over"),
-            Some(host) => (*host).tick().err().map(|_| c"the script is over"),
-            None => None,
-        }
-    };
-    if let Some(text) = stop {
-        // From now on nothing of the script runs any more, whatever it catches.
-        // SAFETY: the state is alive, and raising is what a hook may do.
-        unsafe {
-            (*Stack::of(state).home()).is_over = true;
-            lua::lua_sethook(state, Some(tick), lua::LUA_MASKCOUNT, 1);
-            lua::luaL_error(state, text.as_ptr());
+/// Called after a count of instructions.
+///
+/// Some instructions take milliseconds, such as joining strings of 50 MB. When the last ones were slow, the next call
+/// comes after fewer of them.
+pub(super) unsafe extern "C-unwind" fn tick(state: *mut lua::lua_State, _: *mut lua::lua_Debug) {
+    // SAFETY: a hook is called with a live state.
+    let mut stack = unsafe { Stack::of(state) };
+    if let Err(raise) = stack.look() {
+        raise_in(&stack, raise);
+        return;
+    }
+    let now = Instant::now();
+    let passed = stack.with_home(|home| home.looked_at.replace(now)).map(|last| now - last);
+    // SAFETY: as above; setting a hook is what a hook may do.
+    unsafe {
+        let count = lua::lua_gethookcount(state);
+        let next = match passed {
+            Some(passed) if passed > SLOW => (count / 10).max(1),
+            _ => count.saturating_mul(10).min(TICK_INSTRUCTIONS),
+        };
+        if next != count {
+            lua::lua_sethook(state, Some(tick), lua::LUA_MASKCOUNT, next);
         }
     }
 }
@@ -415,5 +428,7 @@ pub fn register(stack: &mut Stack, functions: &[(&str, Native)]) {
 
 #[cfg(test)]
 mod attacks;
+#[cfg(test)]
+mod libraries;
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use crate::lua::registration::Registered;
 use crate::shebang::Flags;
 use proto::Span;
 use std::any::Any;
+use std::time::Instant;
 
 /// The data of a state's allocator, through which native functions find it.
 #[derive(Default)]
@@ -15,6 +16,14 @@ pub struct Home {
     pub bytes_max: usize,
     /// What native functions build.
     pub scratch: Vec<u8>,
+    /// The same, of functions that call back: each adds after what its callers have there.
+    pub building: Vec<u8>,
+    /// What native functions have done since the host was asked last.
+    pub steps: usize,
+    /// When it was asked last.
+    pub looked_at: Option<Instant>,
+    /// The script has built more than its memory holds, and ends with the next step.
+    pub lacks_memory: bool,
     /// The arguments of a call.
     pub spans: Vec<Span>,
     /// The script that runs; set by [`Engine::run`](crate::lua::Engine) alone, for as long as that lasts.
@@ -34,7 +43,25 @@ pub struct Home {
     pub json: super::cjson::Settings,
 }
 
+/// More room is not kept for the next script.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+
 impl Home {
+    /// Whether this many bytes more fit in the memory of the state; what is being built counts.
+    pub fn has_memory(&self, bytes: usize) -> bool {
+        let taken = self.used_bytes + self.scratch.len() + self.building.len();
+        taken.saturating_add(bytes) <= self.bytes_max
+    }
+
+    /// Forgets what the last script has built.
+    pub fn clear(&mut self) {
+        for built in [&mut self.scratch, &mut self.building] {
+            built.clear();
+            built.shrink_to(KEPT_BYTES_MAX);
+        }
+        (self.steps, self.lacks_memory, self.looked_at) = (0, false, None);
+    }
+
     /// Keeps what a native function has panicked with.
     pub(super) fn panicked(&mut self, payload: Box<dyn Any + Send>) {
         self.is_over = true;

@@ -212,8 +212,12 @@ impl Reader {
 
     /// Pushes the value that begins with a token.
     fn push(&mut self, stack: &mut Stack, token: Token) -> Result<(), Raise> {
+        stack.spend(4)?;
         match token {
-            Token::String => stack.push_scratch(),
+            Token::String => {
+                stack.spend_bytes(stack.scratch_len())?;
+                stack.push_scratch();
+            }
             Token::Number(number) => stack.push_number(number),
             Token::Boolean(value) => stack.push_boolean(value),
             Token::Null => stack.push_null(),

@@ -64,7 +64,7 @@ fn seed(stack: &mut Stack) -> Result<i32, Raise> {
 }
 
 /// An argument as an `int` of C.
-fn check_int(stack: &Stack, index: i32) -> Result<i64, Raise> {
+pub fn check_int(stack: &Stack, index: i32) -> Result<i64, Raise> {
     Ok(i64::from(crate::lua::number::to_integer(stack.check_number(index)?) as i32))
 }
 
@@ -92,7 +92,8 @@ pub fn unpack(stack: &mut Stack) -> Result<i32, Raise> {
 
 /// `loadstring`, which takes no compiled code.
 pub fn load_string(stack: &mut Stack) -> Result<i32, Raise> {
-    stack.check_text(1)?;
+    let bytes = stack.check_text(1)?.len();
+    stack.spend_bytes(bytes)?;
     let is_named = !matches!(stack.kind(2), Kind::None | Kind::Nil);
     if is_named {
         stack.check_text(2)?;
@@ -127,6 +128,8 @@ pub fn load(stack: &mut Stack) -> Result<i32, Raise> {
                 if stack.text(-1).is_none_or(<[u8]>::is_empty) {
                     break;
                 }
+                let bytes = stack.len(-2);
+                stack.spend_bytes(bytes)?;
                 stack.join(2);
             }
             _ => {
@@ -166,14 +169,35 @@ fn failed(stack: &mut Stack) -> i32 {
 /// Of a name, messages show less than this.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Keeps `string.rep` from making a string that would not fit, before it works on it.
-pub fn limit_repetition(stack: &mut Stack) -> Result<Option<i32>, Raise> {
-    let len = stack.check_text(1)?.len() as f64;
+/// `string.rep`, which refuses what does not fit before it works on it.
+pub fn repeat(stack: &mut Stack) -> Result<i32, Raise> {
+    let len = stack.check_text(1)?.len();
     let count = stack.check_number(2)?;
     let bytes_max = stack.with_home(|home| home.bytes_max);
-    if len * count > bytes_max as f64 {
+    if len as f64 * count > bytes_max as f64 {
         return Err(Raise::Located(c"not enough memory"));
     }
+    let (text, count) = (stack.anchored(1), if len == 0 { 0 } else { check_int(stack, 2)? });
+    let start = stack.build();
+    for _ in 0..count {
+        stack.add(text)?;
+    }
+    stack.look_at_memory()?;
+    stack.push_built(start);
+    Ok(1)
+}
+
+/// Spends steps for the bytes of the first argument, which the function copies.
+pub fn spend_text(stack: &mut Stack) -> Result<Option<i32>, Raise> {
+    let bytes = stack.text(1).map_or(0, <[u8]>::len);
+    stack.spend_bytes(bytes)?;
+    Ok(None)
+}
+
+/// Asks the host before all memory of the state is walked through.
+pub fn spend_collection(stack: &mut Stack) -> Result<Option<i32>, Raise> {
+    let bytes = stack.with_home(|home| home.used_bytes);
+    stack.spend_bytes(bytes)?;
     Ok(None)
 }
 

@@ -128,6 +128,7 @@ fn pack(stack: &mut Stack) -> Result<i32, Raise> {
     stack.clear_scratch();
     let (mut format, mut argument) = (Format::new(), 2);
     while let Some(option) = format.next(stack) {
+        stack.spend(4)?;
         let size = format.size(stack, option)?;
         for _ in 0..format.padding(stack.scratch_len(), option, size) {
             stack.write(&[0]);
@@ -195,6 +196,7 @@ fn unpack(stack: &mut Stack) -> Result<i32, Raise> {
     let (mut format, mut count) = (Format::new(), 0);
     const SHORT: Raise = Raise::Argument(2, c"data string too short");
     while let Some(option) = format.next(stack) {
+        stack.spend(4)?;
         let mut size = format.size(stack, option)?;
         at = at.saturating_add(format.padding(at, option, size));
         if size > len || at > len - size {
@@ -281,6 +283,7 @@ fn size(stack: &mut Stack) -> Result<i32, Raise> {
     stack.check_text(1)?;
     let (mut format, mut at) = (Format::new(), 0_usize);
     while let Some(option) = format.next(stack) {
+        stack.spend(4)?;
         let size = format.size(stack, option)?;
         at = at.saturating_add(format.padding(at, option, size));
         match (option, size) {

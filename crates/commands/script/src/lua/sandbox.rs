@@ -6,7 +6,7 @@
 
 use crate::lua::engine::{Library, open, push_globals, register, set_globals};
 use crate::lua::stack::{Guard, Kind, Native, REGISTRY, Raise, Stack};
-use crate::lua::{Failure, api, bits, cjson, cmsgpack, library, packing, registration};
+use crate::lua::{Failure, api, bits, cjson, cmsgpack, library, packing, registration, search, tables};
 
 /// A key that scripts cannot make.
 pub static MARK: u8 = 0;
@@ -54,20 +54,29 @@ const GUARDED: &[(&str, &str, Guard)] = &[
     ("", "next", see_through),
     ("", "pairs", pairs),
     ("", "rawget", see_through),
-    ("", "rawset", keep),
-    ("", "setmetatable", keep),
-    ("table", "insert", keep),
-    ("table", "remove", keep),
-    ("table", "sort", keep),
-    ("table", "setn", keep),
+    ("", "rawset", keep_guard),
+    ("", "setmetatable", keep_guard),
+    ("table", "setn", keep_guard),
     ("table", "foreach", see_through),
-    ("string", "rep", library::limit_repetition),
+    ("", "collectgarbage", library::spend_collection),
+    ("string", "lower", library::spend_text),
+    ("string", "upper", library::spend_text),
+    ("string", "reverse", library::spend_text),
+    ("string", "format", library::spend_text),
+];
+
+/// Functions that stand in the place of Lua's own.
+const REPLACED: &[(&str, &[(&str, Native)])] = &[
+    ("math", library::MATH),
+    ("string", search::FUNCTIONS),
+    ("string", &[("rep", library::repeat)]),
+    ("table", tables::FUNCTIONS),
 ];
 
 const REFUSED: Raise = Raise::Located(c"Attempt to modify a readonly table");
 
-/// Opens the libraries and makes the globals.
-pub fn build(stack: &mut Stack) -> Result<(), Raise> {
+/// Opens the libraries and makes the globals. Tests alone leave Lua's own functions in their places.
+pub fn build(stack: &mut Stack, replaces: bool) -> Result<(), Raise> {
     for name in FIELDS {
         stack.push_boolean(true);
         stack.raw_set_field(REGISTRY, name);
@@ -87,9 +96,11 @@ pub fn build(stack: &mut Stack) -> Result<(), Raise> {
     add_library(stack, "struct", packing::push);
     add_library(stack, "bit", bits::push);
     add_library(stack, "os", library::push_os);
-    stack.raw_get_field(1, "math");
-    register(stack, library::MATH);
-    stack.set_top(1);
+    for (library, functions) in REPLACED.iter().filter(|_| replaces) {
+        stack.raw_get_field(1, library);
+        register(stack, functions);
+        stack.set_top(1);
+    }
     // Scripts get what the real globals are through their proxy; KEYS and ARGV are set in the real ones.
     stack.push_value(1);
     stack.push_mark(&MARK);
@@ -179,12 +190,18 @@ fn see_through(stack: &mut Stack) -> Result<Option<i32>, Raise> {
 }
 
 /// Keeps a function from changing a proxy.
-fn keep(stack: &mut Stack) -> Result<Option<i32>, Raise> {
+fn keep_guard(stack: &mut Stack) -> Result<Option<i32>, Raise> {
+    keep(stack)?;
+    Ok(None)
+}
+
+/// Refuses a proxy as the first argument.
+pub fn keep(stack: &mut Stack) -> Result<(), Raise> {
     if push_real(stack, 1) {
         stack.pop(1);
         return Err(raise_refused(stack));
     }
-    Ok(None)
+    Ok(())
 }
 
 fn raise_refused(stack: &mut Stack) -> Raise {
@@ -248,7 +265,9 @@ fn protected_call(stack: &mut Stack) -> Result<i32, Raise> {
     }
     stack.push_boolean(true);
     stack.insert(1);
+    let built = stack.build();
     if !stack.call_protected(count - 1) {
+        stack.cut_built(built);
         stack.remove(1);
         if stack.kind(-1) == Kind::Table {
             stack.raw_get_field(-1, "err");
@@ -271,7 +290,9 @@ fn handled_call(stack: &mut Stack) -> Result<i32, Raise> {
     }
     stack.set_top(2);
     stack.insert(1);
+    let built = stack.build();
     let has_returned = stack.call_handled();
+    stack.cut_built(built);
     stack.push_boolean(has_returned);
     stack.replace(1);
     Ok(stack.top())

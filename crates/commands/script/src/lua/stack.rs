@@ -24,6 +24,8 @@ pub type Native = fn(&mut Stack) -> Result<i32, Raise>;
 pub enum Raise {
     /// The value on top of the stack.
     Top,
+    /// There is no memory.
+    Memory,
     /// This text, after the place of the caller.
     Located(&'static CStr),
     /// The scratch, after the place of the caller.
@@ -163,14 +165,31 @@ impl Stack {
         }
     }
 
-    /// Appends to the scratch.
+    /// Appends to the scratch. What does not fit in the memory of the state is dropped, and the next step raises.
     pub fn write(&self, bytes: &[u8]) {
-        call! { (*self.home()).scratch.extend_from_slice(bytes) }
+        self.with_home(|home| match home.has_memory(bytes.len()) {
+            true => home.scratch.extend_from_slice(bytes),
+            false => home.lack_memory(),
+        });
+    }
+
+    /// The bytes of a string, or of a number, which becomes a string. The caller leaves the value where it is for as
+    /// long as it uses them.
+    pub fn anchored<'a>(&self, index: i32) -> &'a [u8] {
+        let bytes = ptr::from_ref(if matches!(self.kind(index), Kind::String | Kind::Number) {
+            self.bytes_at(index)
+        } else {
+            &[]
+        });
+        call! { &*bytes }
     }
 
     /// Pushes what was built, and begins anew.
     pub fn push_scratch(&mut self) {
         let home = self.home();
+        if self.with_home(|home| home.lacks_memory) {
+            raise_in(self, Raise::Memory);
+        }
         call! {
             let scratch = &(*home).scratch;
             lua::lua_pushlstring_(self.state, scratch.as_ptr().cast(), scratch.len());
@@ -360,6 +379,42 @@ impl Stack {
         }
     }
 
+    /// Pushes a function with the values on top as its own: [`own_value`] has their indices. They are popped.
+    pub fn push_closure(&mut self, function: Native, values: i32) {
+        call! {
+            lua::lua_pushlightuserdata(self.state, function as *mut c_void);
+            lua::lua_insert(self.state, -1 - values);
+            lua::lua_pushcclosure(self.state, call_native, 1 + values);
+        }
+    }
+
+    /// Pushes bytes of what is being built, from a place on, and removes them.
+    pub fn push_built(&mut self, from: usize) {
+        let home = self.home();
+        call! {
+            let building = &(*home).building;
+            let built = building.get(from..).unwrap_or_default();
+            lua::lua_pushlstring_(self.state, built.as_ptr().cast(), built.len());
+            (*home).building.truncate(from);
+        }
+    }
+
+    /// Whether one value is less than another, as `<` says.
+    pub fn is_less(&mut self, one: i32, other: i32) -> bool {
+        call! { lua::lua_lessthan(self.state, one, other) != 0 }
+    }
+
+    /// Replaces the key on top by its value in the table, with metamethods.
+    pub fn get(&mut self, table: i32) {
+        call! { lua::lua_gettable_(self.state, table) }
+    }
+
+    /// Has nothing of the script run any more, whatever it catches.
+    pub fn end_script(&mut self) {
+        self.with_home(|home| home.is_over = true);
+        call! { lua::lua_sethook(self.state, Some(crate::lua::engine::tick), lua::LUA_MASKCOUNT, 1); }
+    }
+
     /// Replaces the C function on top by one that runs `guard` first: where that gives no results, the function
     /// itself runs in its place, as if called by the script. Its first upvalue stays.
     pub fn guard_function(&mut self, guard: Guard) {
@@ -500,6 +555,11 @@ impl Stack {
     }
 }
 
+/// The index of the values that a closure was made with, from 1 on.
+pub fn own_value(number: i32) -> i32 {
+    lua::lua_upvalueindex(1 + number)
+}
+
 /// More room is not made in advance, whatever a reply says of itself.
 const ROOM_MAX: usize = 1 << 16;
 
@@ -562,11 +622,19 @@ fn panicked(stack: &Stack, payload: Box<dyn std::any::Any + Send>) -> Result<i32
     Err(Raise::Top)
 }
 
-fn raise_in(stack: &Stack, raise: Raise) -> c_int {
+/// Raises: this does not return.
+pub(super) fn raise_in(stack: &Stack, raise: Raise) -> c_int {
     let state = stack.state;
     call! {
         match raise {
             Raise::Top => lua::lua_error(state),
+            Raise::Memory => {
+                (*stack.home()).lacks_memory = false;
+                (*stack.home()).scratch.clear();
+                // No state has room for another as large as itself: this does not return.
+                lua::lua_newuserdata(state, (*stack.home()).bytes_max);
+                0
+            }
             Raise::Located(text) => lua::luaL_error(state, c"%s".as_ptr(), text.as_ptr()),
             Raise::Written => {
                 let scratch = &(*stack.home()).scratch;

@@ -8,16 +8,16 @@ use proto::{Protocol, ReplyBuffer};
 
 /// Answers ECHO with its argument, PANIC with a panic, LACK with the end of the script, and everything else with an
 /// error.
-struct Echo {
+pub struct Echo {
     answer: ReplyBuffer,
-    reply: ReplyBuffer,
+    pub reply: ReplyBuffer,
     logged: Vec<u8>,
     ticks: u32,
-    ticks_max: u32,
+    pub ticks_max: u32,
 }
 
 impl Echo {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let [answer, reply] = [(); 2].map(|()| ReplyBuffer::new(Protocol::Resp2));
         Self { answer, reply, logged: Vec::new(), ticks: 0, ticks_max: u32::MAX }
     }
@@ -66,7 +66,7 @@ impl Host for Echo {
     }
 }
 
-fn run_with(engine: &mut Engine, host: &mut Echo, text: &str) -> Result<String, Failure> {
+pub fn run_with(engine: &mut Engine, host: &mut Echo, text: &str) -> Result<String, Failure> {
     let function = engine.compile(text.as_bytes())?;
     let result = engine.run(function, &mut [&b"k1"[..]].into_iter(), &mut [&b"a1"[..], b"a2"].into_iter(), host);
     engine.forget(function);
