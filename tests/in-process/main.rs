@@ -42,6 +42,7 @@ mod served;
 mod settings;
 mod spine;
 mod ssdb_clients;
+mod statistics;
 mod sweeps;
 mod threads;
 mod tls_clients;

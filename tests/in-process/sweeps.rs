@@ -99,6 +99,46 @@ fn prefixes_are_counted() {
     assert_eq!(lines[2], "END");
 }
 
+#[test]
+fn prefixes_are_scanned_in_parts() {
+    let mut walker = Walker::new();
+    assert_eq!(walker.say("scan prefix 0\r\n"), "PREFIXES 0 0\r\nEND\r\n");
+    (0..45).for_each(|number| _ = walker.say(&format!("set p{}:{number} 0 0 1\r\nx\r\n", number % 9)));
+    walker.say("set n 0 0 1\r\nx\r\n");
+    let (mut cursor, mut found) = ("0".to_owned(), Vec::new());
+    loop {
+        let reply = walker.say(&format!("scan prefix {cursor} count 4\r\n"));
+        let mut lines = reply.lines();
+        let head: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
+        assert_eq!((head[0], lines.next_back()), ("PREFIXES", Some("END")), "{reply}");
+        let lines: Vec<String> = lines.map(str::to_owned).collect();
+        assert_eq!(head[1], lines.len().to_string(), "{reply}");
+        found.extend(lines);
+        if head[2] == "0" {
+            break;
+        }
+        cursor = head[2].to_owned();
+        // What is stored meanwhile changes nothing of what was there.
+        walker.say("set later:1 0 0 1\r\nx\r\n");
+    }
+    found.sort_unstable();
+    assert_eq!(found.len(), 10, "{found:?}");
+    assert!(found[0].starts_with("<null> 1 ") && found[0].ends_with(" 19700101000000"), "{found:?}");
+    assert!(found[1].starts_with("p0 5 ") && found[9].starts_with("p8 5 "), "{found:?}");
+    assert!(walker.say("scan prefix 0 match p?\r\n").starts_with("PREFIXES 9 0\r\n"));
+    let listed = walker.say("stats prefixlist item p1 <null> none\r\n");
+    assert_eq!(listed.lines().count(), 3, "{listed}");
+    assert!(listed.starts_with("PREFIX <null> itm 1 ") && listed.contains("\r\nPREFIX p1 itm 5 "), "{listed}");
+    for (request, expected) in [
+        ("scan prefix", "CLIENT_ERROR bad command line format\r\n"),
+        ("scan prefix x", "CLIENT_ERROR bad cursor value\r\n"),
+        ("scan prefix 0 type K", "CLIENT_ERROR bad command line format\r\n"),
+        ("scan prefix 0 count 2001", "CLIENT_ERROR bad count value\r\n"),
+    ] {
+        assert_eq!(walker.say(&format!("{request}\r\n")), expected, "{request}");
+    }
+}
+
 /// A client that asks for ever more walks is refused. Those that wait are made.
 #[test]
 fn the_queue_is_bounded() {

@@ -115,6 +115,11 @@ impl Figures {
         self.sum(|worker| figure(&worker.stats))
     }
 
+    /// Shows the statistics of each worker.
+    pub fn each_stats(&self, show: impl Fn(&WorkerStats)) {
+        self.workers.iter().for_each(|worker| show(&worker.stats));
+    }
+
     /// Notes the totals, for rates, and the memory in use, for its peak. Called ten times a second by one worker;
     /// `at_ns` is monotonic.
     pub fn sample(&self, at_ns: u64, used_bytes: u64) {

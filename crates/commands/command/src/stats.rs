@@ -5,7 +5,7 @@
 
 use crate::sampler::Sampler;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// One worker's figures.
@@ -32,8 +32,50 @@ pub struct WorkerStats {
     pub error_replies: Counter,
     /// Chooses the calls that are looked at closely.
     pub sampler: Sampler,
+    /// What commands of memcached clients count.
+    pub outcomes: Outcomes,
     /// Error replies by their code, up to [`ERROR_CODES_MAX`] of them.
     errors: Mutex<BTreeMap<Box<[u8]>, u64>>,
+}
+
+/// Counts that a dialect keeps under numbers of its own: hits and misses of its commands.
+pub struct Outcomes {
+    counts: Box<[Counter]>,
+    is_detailed: AtomicBool,
+}
+
+/// Numbers that [`Outcomes`] have.
+pub const OUTCOMES_MAX: usize = 128;
+
+impl Outcomes {
+    fn new() -> Self {
+        let counts = std::iter::repeat_with(Counter::default).take(OUTCOMES_MAX).collect();
+        Self { counts, is_detailed: AtomicBool::new(false) }
+    }
+
+    /// Counts one. Only the owning worker may. A number from [`OUTCOMES_MAX`] on is not counted.
+    #[inline]
+    pub fn count(&self, number: usize) {
+        if let Some(counter) = self.counts.get(number) {
+            counter.add(1);
+        }
+    }
+
+    /// The count under a number.
+    pub fn get(&self, number: usize) -> u64 {
+        self.counts.get(number).map_or(0, Counter::get)
+    }
+
+    /// Whether the dialect is to note more than these counts (`stats detail`).
+    #[inline]
+    pub fn is_detailed(&self) -> bool {
+        self.is_detailed.load(Ordering::Relaxed)
+    }
+
+    /// Sets [`Self::is_detailed`]; any thread may.
+    pub fn set_detailed(&self, is_detailed: bool) {
+        self.is_detailed.store(is_detailed, Ordering::Relaxed);
+    }
 }
 
 /// Different error codes counted: a bound, in case a code is ever made of what clients send.
@@ -149,6 +191,7 @@ impl WorkerStats {
             writes: Counter::default(),
             error_replies: Counter::default(),
             sampler: Sampler::default(),
+            outcomes: Outcomes::new(),
             errors: Mutex::default(),
         }
     }
@@ -208,6 +251,7 @@ impl WorkerStats {
         ] {
             counter.reset();
         }
+        self.outcomes.counts.iter().for_each(Counter::reset);
         self.errors.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }

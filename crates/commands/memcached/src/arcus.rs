@@ -6,6 +6,7 @@
 
 mod attributes;
 mod cluster;
+mod help;
 mod list;
 mod map;
 mod pipe;
@@ -18,6 +19,8 @@ mod tree_many;
 mod tree_words;
 
 use crate::arguments::expiration_of;
+use crate::details;
+use crate::tally::{self, Op, Outcome};
 use command::{Args, Ctx, Stop};
 use engine::{Key, Type};
 use proto::memcached::arcus::Family;
@@ -36,6 +39,7 @@ const BAD_PREFIX: Stop = Stop::error("CLIENT_ERROR invalid prefix name");
 
 /// A request of a collection command.
 struct Request<'a> {
+    op: Op,
     key: Key<'a>,
     block: &'a [u8],
     tail: Tail,
@@ -44,9 +48,10 @@ struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// The request; `None` of one in a pipe that has failed, which is not carried out.
-    fn of(ctx: &Ctx<'a>) -> Option<Self> {
+    fn of(ctx: &Ctx<'a>, op: Op) -> Option<Self> {
         let args: Args<'a> = ctx.args;
         ctx.reply.takes_requests().then(|| Self {
+            op,
             key: ctx.key(1),
             block: args.bytes(2).unwrap_or_default(),
             tail: Tail::of(args.bytes(3).unwrap_or_default()),
@@ -65,6 +70,11 @@ impl<'a> Request<'a> {
 
     /// Answers with a status.
     fn answer(&self, ctx: &mut Ctx<'_>, status: &str) -> Result<(), Stop> {
+        let outcome = Outcome::of_status(status);
+        if let Some(outcome) = outcome {
+            tally::count(ctx.stats, self.op, outcome);
+        }
+        details::note(ctx, self.op, self.key.bytes, outcome);
         if self.tail != Tail::Silent {
             ctx.reply.status_line(status, self.tail == Tail::Piped);
         }
@@ -190,14 +200,21 @@ pub fn prefix_of(key: &[u8]) -> Option<&[u8]> {
     key.get(..at.saturating_add(1))
 }
 
-fn has_good_prefix(key: &[u8]) -> bool {
+/// Whether the prefix of a key, if it has one, has only characters that ARCUS allows.
+pub fn has_good_prefix(key: &[u8]) -> bool {
     let is_good = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-+.".contains(byte);
     prefix_of(key).is_none_or(|prefix| prefix.first() != Some(&b'-') && prefix.iter().all(is_good))
 }
 
 /// `xop create key attributes`
 fn create(ctx: &mut Ctx<'_>, family: Family) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let op = match family {
+        Family::List => Op::LopCreate,
+        Family::Set => Op::SopCreate,
+        Family::Map | Family::Any => Op::MopCreate,
+        Family::Tree => Op::BopCreate,
+    };
+    let Some(request) = Request::of(ctx, op) else { return Ok(()) };
     let create = Create::parse_whole(&request.words, family).ok_or(UNREADABLE_REQUEST)?;
     let kind = kind_of(family);
     if ctx.ks.peek_head(&request.key)?.is_some() {

@@ -2,6 +2,7 @@
 
 use crate::arguments::{answer, answer_number, expiration, number, refuse};
 use crate::item::{self, Attributes, Marks, TYPE_MISMATCH};
+use crate::tally::{self, Op};
 use command::{Ctx, Stop};
 use engine::{Key, Type, Value};
 use proto::memcached::parse_unsigned;
@@ -16,13 +17,13 @@ const COUNT_WITH_INITIAL: usize = 6;
 /// `incr key delta [flags exptime initial]`: beyond 64 bits it wraps to 0. With an initial value, as ARCUS has it, a
 /// key that is absent gets that value, and the delta is not applied.
 pub fn incr(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    change_and_answer(ctx, u64::wrapping_add)
+    change_and_answer(ctx, Op::Incr, u64::wrapping_add)
 }
 
 /// `decr key delta [flags exptime initial]`: it stops at 0. The number is stored without the
 /// spaces that memcached appends to a shorter one.
 pub fn decr(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    change_and_answer(ctx, u64::saturating_sub)
+    change_and_answer(ctx, Op::Decr, u64::saturating_sub)
 }
 
 /// What has become of a number.
@@ -37,6 +38,17 @@ pub enum Outcome {
     OtherType,
 }
 
+impl Outcome {
+    /// Counts it for `stats`.
+    pub fn count(&self, ctx: &Ctx<'_>, op: Op) {
+        match self {
+            Self::Changed(_) => tally::count(ctx.stats, op, tally::Outcome::Hit),
+            Self::NotFound => tally::count(ctx.stats, op, tally::Outcome::Miss),
+            Self::NotNumeric | Self::OtherType => {}
+        }
+    }
+}
+
 /// Changes the number under the key.
 pub fn change(ctx: &mut Ctx<'_>, key: &Key<'_>, change: impl FnOnce(u64) -> u64) -> Result<Outcome, Stop> {
     let Some(entry) = ctx.ks.read_to_edit(key)? else { return Ok(Outcome::NotFound) };
@@ -49,11 +61,13 @@ pub fn change(ctx: &mut Ctx<'_>, key: &Key<'_>, change: impl FnOnce(u64) -> u64)
     Ok(Outcome::Changed(new))
 }
 
-fn change_and_answer(ctx: &mut Ctx<'_>, by: fn(u64, u64) -> u64) -> Result<(), Stop> {
+fn change_and_answer(ctx: &mut Ctx<'_>, op: Op, by: fn(u64, u64) -> u64) -> Result<(), Stop> {
     let (key, delta) = (ctx.key(1), number(&ctx.args, 2)?);
     let has_initial = ctx.args.len() >= COUNT_WITH_INITIAL;
     let count = if has_initial { COUNT_WITH_INITIAL } else { COUNT };
-    match change(ctx, &key, |old| by(old, delta))? {
+    let outcome = change(ctx, &key, |old| by(old, delta))?;
+    outcome.count(ctx, op);
+    match outcome {
         Outcome::Changed(new) => answer_number(ctx, count, new),
         Outcome::NotFound if has_initial => {
             let initial = store_initial(ctx, &key)?;

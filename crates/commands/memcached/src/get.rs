@@ -23,6 +23,22 @@ pub fn get_more(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
     Ok(())
 }
 
+/// [`get`] as a call, which `stats detail` needs.
+pub fn get_by_call(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    get_more_by_call(ctx)?;
+    ctx.reply.text_line(END);
+    Ok(())
+}
+
+/// [`get_more`] as a call.
+pub fn get_more_by_call(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let key = ctx.key(1);
+    if let Some(entry) = &ctx.ks.read(&key)? {
+        item::reply(ctx.reply, key.bytes, entry, None);
+    }
+    Ok(())
+}
+
 /// `gets`, the last key of its line.
 pub fn gets(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     gets_more(ctx)?;

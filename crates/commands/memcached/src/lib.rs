@@ -14,6 +14,7 @@
 mod arcus;
 mod arguments;
 mod delta;
+mod details;
 mod get;
 mod item;
 mod meta;
@@ -25,7 +26,9 @@ mod service;
 mod stats;
 mod storage;
 mod sweep;
+mod tally;
 mod touch;
 
-pub use rows::Rows;
+pub use details::Details;
+pub use rows::{Mode, Rows};
 pub use sweep::{NotAdded, Purpose, Sweep, Sweeps, silence};

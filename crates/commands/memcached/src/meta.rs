@@ -7,6 +7,7 @@ use crate::arguments::remaining_seconds;
 use crate::delta::{self, Outcome};
 use crate::item::{self, Attributes, Marks, TYPE_MISMATCH};
 use crate::meta_flags::MetaFlags;
+use crate::tally::{self, Op};
 use base::UnixMs;
 use command::{Ctx, Stop};
 use engine::{Key, Type, Value};
@@ -332,6 +333,11 @@ pub fn delete(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             DONE
         }
     };
+    match outcome {
+        ABSENT => tally::count(ctx.stats, Op::Delete, tally::Outcome::Miss),
+        DONE => tally::count(ctx.stats, Op::Delete, tally::Outcome::Hit),
+        _ => {}
+    }
     if outcome != DONE || !flags.is_quiet {
         let mut line = Line::new(outcome, &flags);
         line.echo_all(ctx, 2);
@@ -348,9 +354,9 @@ fn compare_id_of_delete(ctx: &mut Ctx<'_>, key: &Key<'_>, flags: &MetaFlags) -> 
 /// `ma key flags`
 pub fn arithmetic(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let (flags, key, now) = (flags_of_change(ctx)?, ctx.key(1), ctx.now());
-    let change = match flags.mode.unwrap_or(b'I') {
-        b'I' | b'+' => u64::wrapping_add,
-        b'D' | b'-' => u64::saturating_sub,
+    let (op, change): (_, fn(u64, u64) -> u64) = match flags.mode.unwrap_or(b'I') {
+        b'I' | b'+' => (Op::Incr, u64::wrapping_add),
+        b'D' | b'-' => (Op::Decr, u64::saturating_sub),
         _ => return Err(Stop::error("CLIENT_ERROR invalid mode for ma M token")),
     };
     let found = look(ctx, &key)?;
@@ -359,16 +365,23 @@ pub fn arithmetic(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         Some(found) if found.len == 0 => return Err(delta::NOT_NUMERIC),
         Some(_) if compare_id(ctx, &key, &flags)? != Ids::Fit => return answer_without_item(ctx, OTHER_ID, &flags),
         Some(found) => match delta::change(ctx, &key, |old| change(old, flags.delta.unwrap_or(1)))? {
-            Outcome::Changed(number) => (number, found.expire_at, false),
+            Outcome::Changed(number) => {
+                tally::count(ctx.stats, op, tally::Outcome::Hit);
+                (number, found.expire_at, false)
+            }
             Outcome::NotNumeric | Outcome::NotFound => return Err(delta::NOT_NUMERIC),
             Outcome::OtherType => return Err(TYPE_MISMATCH),
         },
         None if flags.vivify.is_some() => {
             let attributes = Attributes { flags: 0, expiration: Expiration::Never, marks: Marks::NONE };
             item::store(ctx, &key, Value::Bytes(flags.initial.to_string().as_bytes()), &attributes)?;
+            tally::count(ctx.stats, op, tally::Outcome::Miss);
             (flags.initial, None, true)
         }
-        None => return answer_without_item(ctx, ABSENT, &flags),
+        None => {
+            tally::count(ctx.stats, op, tally::Outcome::Miss);
+            return answer_without_item(ctx, ABSENT, &flags);
+        }
     };
     let text = number.to_string();
     let id = if asks_for(ctx, 2, b'c') { item::id(ctx, &key)? } else { None };

@@ -1,6 +1,6 @@
 //! The rows of memcached's commands. Every fact about a command stands in its row, as with those of Redis.
 
-use crate::{arcus, delta, get, meta, refused, service, stats, storage, touch};
+use crate::{arcus, delta, details, get, meta, refused, service, stats, storage, touch};
 use command::spec::{Answer, Docs, Handler};
 use command::table::Row;
 use command::{Categories, CommandSpec, CommandTable, Flags, KeyFlags, KeySpec, Locks, Run};
@@ -10,7 +10,20 @@ use proto::memcached::{Command, Refusal};
 #[derive(Clone)]
 pub struct Rows {
     rows: Vec<Row>,
+    /// Those of commands that get and store items, for `stats detail`.
+    detailed: Vec<(Command, Row)>,
     login: Row,
+}
+
+/// What decides which row of a command a client uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The usual one.
+    Plain,
+    /// The one that notes requests by the prefixes of their keys.
+    Detailed,
+    /// The client has yet to log in.
+    LoggedOut,
 }
 
 impl Rows {
@@ -24,17 +37,30 @@ impl Rows {
         let specs: Vec<&'static CommandSpec> = specs.collect();
         let mut rows = table.add_dialect("memcached", &specs);
         let login = rows.pop().expect("as many rows as commands");
-        Self { rows, login }
+        let specs: Vec<&'static CommandSpec> = DETAILED.iter().map(|(_, spec)| *spec).collect();
+        let detailed =
+            DETAILED.iter().map(|(command, _)| *command).zip(table.add_dialect("memcached", &specs)).collect();
+        Self { rows, detailed, login }
     }
 
     /// The row of a command. What a client sends to log in is a `set`, so it depends on whether the client has done so.
     #[inline]
-    pub fn row(&self, command: Command, is_logged_in: bool) -> Row {
-        if !is_logged_in && command == Command::Set {
-            return self.login;
+    pub fn row(&self, command: Command, mode: Mode) -> Row {
+        if mode != Mode::Plain
+            && let Some(row) = self.special_row(command, mode)
+        {
+            return row;
         }
         let index = place(command);
         self.rows.get(index).copied().unwrap_or(self.login)
+    }
+
+    #[cold]
+    fn special_row(&self, command: Command, mode: Mode) -> Option<Row> {
+        match mode {
+            Mode::LoggedOut => (command == Command::Set).then_some(self.login),
+            Mode::Plain | Mode::Detailed => self.detailed.iter().find(|(of, _)| *of == command).map(|(_, row)| *row),
+        }
     }
 }
 
@@ -253,6 +279,52 @@ static COMMANDS: [(Command, &CommandSpec); COUNT] = {
     ]
 };
 
+/// Rows in place of those above while requests are noted by the prefixes of their keys.
+static DETAILED: [(Command, &CommandSpec); 20] = {
+    static GET: CommandSpec = keyed("get", FAST_READ, READ, Run::Call(details::get));
+    static GET_MORE: CommandSpec = part(keyed("get", FAST_READ, READ, Run::Call(details::get_more)));
+    static GETS: CommandSpec = keyed("gets", FAST_READ, READ, Run::Call(details::gets));
+    static GETS_MORE: CommandSpec = part(keyed("gets", FAST_READ, READ, Run::Call(details::gets_more)));
+    static GAT: CommandSpec = writing("gat", FAST_WRITE, details::gat);
+    static GAT_MORE: CommandSpec = part(writing("gat", FAST_WRITE, details::gat_more));
+    static GATS: CommandSpec = writing("gats", FAST_WRITE, details::gats);
+    static GATS_MORE: CommandSpec = part(writing("gats", FAST_WRITE, details::gats_more));
+    static SET: CommandSpec = writing("set", GROWING_WRITE, details::set);
+    static ADD: CommandSpec = writing("add", GROWING_WRITE, details::add);
+    static REPLACE: CommandSpec = writing("replace", GROWING_WRITE, details::replace);
+    static APPEND: CommandSpec = writing("append", GROWING_WRITE, details::append);
+    static PREPEND: CommandSpec = writing("prepend", GROWING_WRITE, details::prepend);
+    static CAS: CommandSpec = writing("cas", GROWING_WRITE, details::cas);
+    static DELETE: CommandSpec = keyed("delete", FAST_WRITE, REMOVE, Run::Call(details::delete));
+    static INCR: CommandSpec = writing("incr", GROWING_WRITE, details::incr);
+    static DECR: CommandSpec = writing("decr", GROWING_WRITE, details::decr);
+    static META_GET: CommandSpec = writing("mg", FAST_WRITE, details::meta_get);
+    static META_SET: CommandSpec = writing("ms", GROWING_WRITE, details::meta_set);
+    static META_DELETE: CommandSpec = writing("md", FAST_WRITE, details::meta_delete);
+    [
+        (Command::Get, &GET),
+        (Command::GetMore, &GET_MORE),
+        (Command::Gets, &GETS),
+        (Command::GetsMore, &GETS_MORE),
+        (Command::Gat, &GAT),
+        (Command::GatMore, &GAT_MORE),
+        (Command::Gats, &GATS),
+        (Command::GatsMore, &GATS_MORE),
+        (Command::Set, &SET),
+        (Command::Add, &ADD),
+        (Command::Replace, &REPLACE),
+        (Command::Append, &APPEND),
+        (Command::Prepend, &PREPEND),
+        (Command::Cas, &CAS),
+        (Command::Delete, &DELETE),
+        (Command::Incr, &INCR),
+        (Command::Decr, &DECR),
+        (Command::MetaGet, &META_GET),
+        (Command::MetaSet, &META_SET),
+        (Command::MetaDelete, &META_DELETE),
+    ]
+};
+
 /// `set key data flags exptime` of a client that has yet to log in: the data is `user password`. MONITOR and the slow
 /// log skip it, since what hides passwords knows those of RESP commands.
 static LOGIN: CommandSpec =
@@ -267,12 +339,25 @@ mod tests {
     fn commands_that_free_are_not_kept_out() {
         let rows = Rows::add_to(&mut CommandTable::new(&[]));
         for command in [Command::Delete, Command::FlushAll, Command::MetaDelete, Command::MetaGet] {
-            let row = rows.row(command, true);
+            let row = rows.row(command, Mode::Plain);
             assert_eq!(row.writes, engine::WriteClass::Frees, "{command:?}");
             assert!(!row.spec.flags.contains(Flags::DENYOOM), "{command:?}");
         }
-        assert_eq!(rows.row(Command::Set, true).writes, engine::WriteClass::Any);
-        assert_eq!(rows.row(Command::Gets, true).writes, engine::WriteClass::Nothing);
+        assert_eq!(rows.row(Command::Set, Mode::Plain).writes, engine::WriteClass::Any);
+        assert_eq!(rows.row(Command::Gets, Mode::Plain).writes, engine::WriteClass::Nothing);
+    }
+
+    /// They have the keys, the rights and the statistics of those that they stand for.
+    #[test]
+    fn detailed_rows_differ_in_their_functions_alone() {
+        let rows = Rows::add_to(&mut CommandTable::new(&[]));
+        for (command, _) in DETAILED {
+            let (plain, detailed) = (rows.row(command, Mode::Plain), rows.row(command, Mode::Detailed));
+            assert_eq!((plain.index, plain.spec.name), (detailed.index, detailed.spec.name), "{command:?}");
+            assert_eq!((plain.spec.flags, plain.writes), (detailed.spec.flags, detailed.writes), "{command:?}");
+            assert_eq!(plain.first_key, detailed.first_key, "{command:?}");
+        }
+        assert_eq!(rows.row(Command::Touch, Mode::Detailed).spec.name, "touch");
     }
 
     #[test]
@@ -282,8 +367,8 @@ mod tests {
         }
         let mut table = CommandTable::new(&[]);
         let rows = Rows::add_to(&mut table);
-        assert_eq!(rows.row(Command::Prepend, true).spec.name, "prepend");
-        let login = rows.row(Command::Set, false).spec;
+        assert_eq!(rows.row(Command::Prepend, Mode::Plain).spec.name, "prepend");
+        let login = rows.row(Command::Set, Mode::LoggedOut).spec;
         assert_eq!(login.name, "login");
         assert!(login.flags.contains(Flags::SKIP_MONITOR | Flags::SKIP_COMMANDLOG), "its data is a password");
         assert!(table.resp_rows().is_empty() && table.rows().iter().any(|(name, _)| name == "memcached|prepend"));

@@ -1,33 +1,46 @@
-//! `stats`: what tools and exporters read.
+//! `stats`: what tools and exporters read. Names are those of memcached and ARCUS; what this server does not do is 0.
+
+mod connections;
+mod general;
+mod items;
+mod persistence;
+mod settings;
 
 use crate::arcus::prefix;
+use crate::details::{self, Details};
 use crate::get::END;
-use crate::service::MEMCACHED_VERSION;
 use crate::sweep::Sweeps;
-use admin::{About, Configuration, Figures, about};
+use admin::Configuration;
 use arcus::Cluster;
-use command::clients::Clients;
-use command::{CommandTable, Ctx, Stop};
+use command::{Ctx, Stop};
 use std::fmt::Display;
 use std::sync::Arc;
-use store::Store;
-
-/// The commands that `cmd_set` counts.
-const STORING: [&str; 7] = ["set", "add", "replace", "append", "prepend", "cas", "ms"];
 
 const UNKNOWN: Stop = Stop::error("ERROR");
 const NO_STATISTICS: Stop = Stop::error("ERROR no matching stat");
+const DETAIL_USAGE: Stop = Stop::error("CLIENT_ERROR usage: stats detail on|off|dump");
+const LIST_USAGE: Stop = Stop::error("CLIENT_ERROR usage: stats prefixlist item|operation [prefix ...]");
+const NO_DUMP: Stop = Stop::error("CLIENT_ERROR stats cachedump not allowed");
 
-/// `stats [reset]`
+/// `stats [what]`
 pub fn stats(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     match ctx.args.bytes(1) {
-        None => general(ctx),
-        Some(b"prefixes") => return prefix::statistics(ctx),
-        Some(b"settings") => settings(ctx),
+        None => general::lines(ctx),
+        Some(b"settings") => settings::lines(ctx),
+        Some(b"items") => items::items(ctx),
+        Some(b"slabs") => items::slabs(ctx),
+        Some(b"sizes") => line(ctx, "sizes_status", "disabled"),
+        Some(b"conns") => connections::lines(ctx),
+        Some(b"persistence") => persistence::lines(ctx),
         Some(b"zookeeper") => zookeeper(ctx)?,
         Some(b"scrub") => scrub(ctx),
+        Some(b"prefixes") => return prefix::statistics(ctx, None),
+        Some(b"prefixlist") => return prefix_list(ctx),
+        Some(b"detail") => return detail(ctx),
+        Some(b"cachedump") => return Err(NO_DUMP),
         Some(b"reset") => {
             admin::config_rows::reset_statistics(ctx);
+            ctx.host.part::<Arc<Details>>().clear();
             ctx.reply.text_line("RESET");
             return Ok(());
         }
@@ -41,55 +54,48 @@ fn line(ctx: &mut Ctx<'_>, name: &str, value: impl Display) {
     ctx.reply.text_line(&format!("STAT {name} {value}"));
 }
 
-fn general(ctx: &mut Ctx<'_>) {
-    let host = ctx.host;
-    let (store, figures) = (host.part::<Arc<Store>>(), host.part::<Arc<Figures>>());
-    let (clients, settings) = (host.part::<Clients>(), host.part::<Configuration>().current());
-    let calls = |names: &[&str]| calls_of(ctx.host, names);
-    let hits = figures.sum_stats(|stats| stats.keyspace_hits.get());
-    let misses = figures.sum_stats(|stats| stats.keyspace_misses.get());
-    let (gets, sets) = (calls(&["get", "gets", "mg"]), calls(&STORING));
-    let (touches, flushes) = (calls(&["touch", "gat", "gats"]), calls(&["flush_all"]));
-    let uptime = ctx.now().saturating_sub(host.part::<About>().started_at).max(0);
-    let (items, _) = store.len(ctx.session.db);
-    let cpu = about::cpu_seconds();
-    line(ctx, "pid", std::process::id());
-    line(ctx, "uptime", uptime.checked_div(1000).unwrap_or(0));
-    line(ctx, "time", ctx.now().checked_div(1000).unwrap_or(0));
-    line(ctx, "version", MEMCACHED_VERSION);
-    line(ctx, "onggi_version", about::VERSION);
-    line(ctx, "pointer_size", usize::BITS);
-    if let Some(cpu) = cpu {
-        line(ctx, "rusage_user", format_args!("{:.6}", cpu.user));
-        line(ctx, "rusage_system", format_args!("{:.6}", cpu.system));
-    }
-    line(ctx, "max_connections", settings.maxclients);
-    line(ctx, "curr_connections", clients.count());
-    line(ctx, "total_connections", clients.accepted());
-    line(ctx, "rejected_connections", clients.rejected());
-    line(ctx, "cmd_get", gets);
-    line(ctx, "cmd_set", sets);
-    line(ctx, "cmd_flush", flushes);
-    line(ctx, "cmd_touch", touches);
-    // Of clients of every dialect: reads are counted where the data is.
-    line(ctx, "get_hits", hits);
-    line(ctx, "get_misses", misses);
-    line(ctx, "bytes_read", figures.sum_stats(|stats| stats.input_bytes.get()));
-    line(ctx, "bytes_written", figures.sum_stats(|stats| stats.output_bytes.get()));
-    line(ctx, "limit_maxbytes", settings.maxmemory_bytes);
-    line(ctx, "threads", figures.worker_count());
-    line(ctx, "bytes", store.used_bytes());
-    line(ctx, "curr_items", items);
-    line(ctx, "evictions", figures.sum(|worker| worker.evicted_keys.get()));
+/// Lines for what is not there, and so is 0.
+fn zeros(ctx: &mut Ctx<'_>, names: &[&str]) {
+    names.iter().for_each(|name| line(ctx, name, 0));
 }
 
-/// Calls of these commands of memcached clients.
-fn calls_of(host: &command::Host, names: &[&str]) -> u64 {
-    let figures = host.part::<Arc<Figures>>();
-    let rows = host.part::<Arc<CommandTable>>().rows().iter().zip(0u32..);
-    let is_asked = |full: &str| full.strip_prefix("memcached|").is_some_and(|name| names.contains(&name));
-    let calls = |index: u32| figures.sum_stats(|stats| stats.command(index).map_or(0, |command| command.calls.get()));
-    rows.filter(|((name, _), _)| is_asked(name)).map(|(_, index)| calls(index)).fold(0, u64::saturating_add)
+fn yes(holds: bool) -> &'static str {
+    if holds { "yes" } else { "no" }
+}
+
+/// `stats detail on|off|dump`
+fn detail(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    match (ctx.args.bytes(2), ctx.args.len()) {
+        (Some(b"on"), 3) => details::switch(ctx, true),
+        (Some(b"off"), 3) => details::switch(ctx, false),
+        (Some(b"dump"), 3) => {
+            show_operations(ctx, None);
+            return Ok(());
+        }
+        _ => return Err(DETAIL_USAGE),
+    }
+    ctx.reply.text_line("OK");
+    Ok(())
+}
+
+fn show_operations(ctx: &mut Ctx<'_>, wanted: Option<&[&[u8]]>) {
+    let lines = ctx.host.part::<Arc<Details>>().lines(wanted);
+    lines.iter().for_each(|line| ctx.reply.raw_line(line));
+    ctx.reply.text_line(END);
+}
+
+/// `stats prefixlist item|operation [prefix ...]`
+fn prefix_list(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let named: Vec<&[u8]> = ctx.args.from(3).collect();
+    let wanted = (!named.is_empty()).then_some(&*named);
+    match ctx.args.bytes(2) {
+        Some(b"item") => prefix::statistics(ctx, wanted),
+        Some(b"operation") => {
+            show_operations(ctx, wanted);
+            Ok(())
+        }
+        _ => Err(LIST_USAGE),
+    }
 }
 
 /// `stats zookeeper`, with the names of ARCUS.
@@ -115,17 +121,4 @@ fn scrub(ctx: &mut Ctx<'_>) {
         line(ctx, "scrubber:visited", scrubbed.visited);
         line(ctx, "scrubber:cleaned", scrubbed.removed);
     }
-}
-
-fn settings(ctx: &mut Ctx<'_>) {
-    let settings = ctx.host.part::<Configuration>().current();
-    line(ctx, "maxbytes", settings.maxmemory_bytes);
-    line(ctx, "maxconns", settings.maxclients);
-    line(ctx, "tcpport", settings.memcached_port);
-    line(ctx, "item_size_max", settings.memcached_item_bytes_max);
-    line(ctx, "flush_enabled", if settings.memcached_flush { "yes" } else { "no" });
-    line(ctx, "evictions", if settings.maxmemory_policy == config::EvictionPolicy::NoEviction { "off" } else { "on" });
-    line(ctx, "cas_enabled", "yes");
-    line(ctx, "num_threads", ctx.host.part::<Arc<Figures>>().worker_count());
-    line(ctx, "auth_enabled_ascii", if settings.requirepass.is_empty() { "no" } else { "yes" });
 }

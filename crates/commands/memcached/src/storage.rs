@@ -2,6 +2,7 @@
 
 use crate::arguments::{answer, expiration, number, refuse};
 use crate::item::{self, Attributes, Marks, TYPE_MISMATCH};
+use crate::tally::{self, Op, Outcome};
 use command::{Ctx, Stop};
 use engine::{Key, Type};
 use proto::memcached::Refusal;
@@ -100,15 +101,16 @@ fn extend(ctx: &mut Ctx<'_>, join: fn(&[u8], &[u8]) -> Vec<u8>) -> Result<(), St
 pub fn cas(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let (key, id) = (ctx.key(1), number(&ctx.args, 5)?);
     let count = COUNT.saturating_add(1);
-    let text = match look(ctx, &key)? {
-        Found::Nothing => "NOT_FOUND",
+    let (text, outcome) = match look(ctx, &key)? {
+        Found::Nothing => ("NOT_FOUND", Outcome::Miss),
         Found::Other => return refuse(ctx, count, TYPE_MISMATCH),
-        Found::Item if item::id(ctx, &key)? != Some(id) => "EXISTS",
+        Found::Item if item::id(ctx, &key)? != Some(id) => ("EXISTS", Outcome::None),
         Found::Item => {
             store(ctx, &key)?;
-            STORED
+            (STORED, Outcome::Hit)
         }
     };
+    tally::count(ctx.stats, Op::Cas, outcome);
     answer(ctx, count, text);
     Ok(())
 }

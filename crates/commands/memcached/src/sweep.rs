@@ -10,7 +10,7 @@
 //! S3. The queue is bounded, since each command adds to it.
 
 use crate::arcus::prefix_of;
-use crate::prefixes::Prefixes;
+use crate::prefixes::{Page, Prefixes};
 use arcus::Ring;
 use base::{DbIndex, Lsn, UnixMs};
 use command::blocking::Task;
@@ -37,16 +37,34 @@ pub enum Purpose {
     /// Removes all entries, at once.
     All,
     /// Counts entries by their prefixes.
-    Count(Mutex<Prefixes>),
+    Count {
+        /// The counts.
+        prefixes: Mutex<Prefixes>,
+        /// What is shown of them.
+        shown: Shown,
+    },
+}
+
+/// What a client asks for of the counts.
+pub enum Shown {
+    /// Those of all prefixes, or of these.
+    Counts(Option<Vec<Box<[u8]>>>),
+    /// A part of the prefixes.
+    Page(Page),
 }
 
 impl Purpose {
+    /// Counts entries by their prefixes.
+    pub fn count(shown: Shown) -> Self {
+        Self::Count { prefixes: Mutex::default(), shown }
+    }
+
     fn concerns(&self, key: &[u8]) -> bool {
         match self {
             Self::Expired => false,
             Self::Stale(ring) => ring.has_own() && !ring.is_own(key),
             Self::Prefix(prefix) => prefix_of(key) == prefix.as_deref(),
-            Self::All | Self::Count(_) => false,
+            Self::All | Self::Count { .. } => false,
         }
     }
 
@@ -151,6 +169,8 @@ pub struct Sweeps {
     /// The one under way. Only the worker that sweeps locks it for longer than a look.
     going: Mutex<Option<Going>>,
     scrubbed: Mutex<Scrubbed>,
+    /// The counts that `scan prefix` shows part by part, until the last one.
+    counted: Mutex<Option<Arc<Sweep>>>,
 }
 
 struct Going {
@@ -191,6 +211,16 @@ impl Sweeps {
         self.add(Sweep::new(store, db, purpose, 0, silence))?;
         *scrubbed = Scrubbed { began: Some(store.clock.now_ms()), ..Scrubbed::default() };
         Ok(())
+    }
+
+    /// Counts of this database's prefixes that a `scan prefix` has begun with.
+    pub fn counted(&self, db: DbIndex) -> Option<Arc<Sweep>> {
+        self.counted.lock().clone().filter(|sweep| sweep.db == db)
+    }
+
+    /// Forgets them, after the last part.
+    pub fn forget_counted(&self) {
+        *self.counted.lock() = None;
     }
 
     /// What `stats scrub` shows.
@@ -239,7 +269,10 @@ impl Sweeps {
         None
     }
 
-    fn end(&self, sweep: &Sweep, store: &Store) {
+    fn end(&self, sweep: &Arc<Sweep>, store: &Store) {
+        if let Purpose::Count { shown: Shown::Page(_), .. } = sweep.purpose {
+            *self.counted.lock() = Some(sweep.clone());
+        }
         if sweep.purpose.is_scrub() {
             let mut scrubbed = self.scrubbed.lock();
             scrubbed.ended = Some(store.clock.now_ms());
@@ -283,7 +316,7 @@ impl Going {
         let Self { sweep, survey, found, .. } = self;
         let mut visited = 0u64;
         let mut counting = match &sweep.purpose {
-            Purpose::Count(prefixes) => Some(prefixes.lock()),
+            Purpose::Count { prefixes, .. } => Some(prefixes.lock()),
             _ => None,
         };
         let step = store.survey(survey, &mut |entry, bytes| {

@@ -3,6 +3,7 @@
 use crate::arguments::{answer, expiration};
 use crate::get::END;
 use crate::item;
+use crate::tally::{Op, Outcome, count};
 use command::{Ctx, Stop};
 use engine::{Key, Type};
 use proto::memcached::Command;
@@ -25,6 +26,7 @@ fn expire(ctx: &mut Ctx<'_>, key: &Key<'_>, expiration: Expiration) -> Result<bo
 pub fn touch(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let (key, expiration) = (ctx.key(1), expiration(&ctx.args, 2, ctx.now())?);
     let was_there = expire(ctx, &key, expiration)?;
+    count(ctx.stats, Op::Touch, if was_there { Outcome::Hit } else { Outcome::Miss });
     answer(ctx, 3, if was_there { "TOUCHED" } else { "NOT_FOUND" });
     Ok(())
 }
@@ -61,6 +63,7 @@ fn get_and_touch(ctx: &mut Ctx<'_>, command: Command) -> Result<(), Stop> {
         }
     }
     let is_item = ctx.ks.peek_head(&key)?.is_some_and(|entry| entry.kind == Type::String);
+    count(ctx.stats, Op::Touch, if is_item { Outcome::Hit } else { Outcome::Miss });
     if is_item {
         expire(ctx, &key, expiration)?;
     }
@@ -74,6 +77,7 @@ fn get_and_touch(ctx: &mut Ctx<'_>, command: Command) -> Result<(), Stop> {
 pub fn delete(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(1);
     let was_there = generic::delete(ctx.ks, &key)?;
+    count(ctx.stats, Op::Delete, if was_there { Outcome::Hit } else { Outcome::Miss });
     answer(ctx, 2, if was_there { "DELETED" } else { "NOT_FOUND" });
     Ok(())
 }

@@ -153,6 +153,7 @@ impl ServerBuilder {
             .with(Arc::new(script::Scripts::new()))
             .with(Arc::new(Explanations::default()))
             .with(Arc::new(memcached::Sweeps::default()))
+            .with(Arc::new(memcached::Details::default()))
             .with(Observed::default())
             .with(Login::default())
             .with(Pause::default())

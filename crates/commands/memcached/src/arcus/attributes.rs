@@ -3,6 +3,7 @@
 use super::tree_words::{bkey_of, bkey_text};
 use super::{Request, action_of, overflow_of};
 use crate::arguments::{expiration_of, remaining_seconds};
+use crate::tally::Op;
 use base::UnixMs;
 use command::{Ctx, Stop};
 use engine::{Entry, Key, Type};
@@ -146,7 +147,7 @@ fn type_name(kind: Type) -> &'static str {
 
 /// `getattr key [names]`
 pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(request) = Request::of(ctx, Op::GetAttr) else { return Ok(()) };
     let Some(item) = Item::read(ctx, &request.key)? else { return request.answer(ctx, NOT_FOUND) };
     let kind = item.kind;
     let asked: Option<Vec<Name>> = match request.words.is_empty() {
@@ -163,7 +164,7 @@ pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// `setattr key name=value ...`
 pub fn set(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(request) = Request::of(ctx, Op::SetAttr) else { return Ok(()) };
     let Some(item) = Item::read(ctx, &request.key)? else { return request.answer(ctx, NOT_FOUND) };
     let (mut attributes, mut expiration) = (item.attributes, None);
     for word in &request.words {

@@ -1,6 +1,7 @@
 //! `lop`: lists.
 
 use super::{Request, UNREADABLE_REQUEST, create as create_any, element_line, removal_of, value_line};
+use crate::tally::Op;
 use command::{Ctx, Stop};
 use proto::memcached::arcus::Family;
 use proto::memcached::arcus::grammar::{Removal, parse_index, parse_index_range};
@@ -13,7 +14,7 @@ pub fn create(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// `lop insert key index [create attributes]`
 pub fn insert(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(request) = Request::of(ctx, Op::LopInsert) else { return Ok(()) };
     let index = parse_index(request.word(0)).ok_or(UNREADABLE_REQUEST)?;
     let new = request.created(ctx, 1, Family::List)?;
     let added = List(&request.key).insert(ctx.ks, index, request.block, new.as_ref())?;
@@ -22,7 +23,7 @@ pub fn insert(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// `lop delete key range [drop]`
 pub fn delete(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(request) = Request::of(ctx, Op::LopDelete) else { return Ok(()) };
     let range = parse_index_range(request.word(0)).ok_or(UNREADABLE_REQUEST)?;
     let removal = removal_of(Removal::of_delete(request.words_from(1)).ok_or(UNREADABLE_REQUEST)?);
     let taken = List(&request.key).take(ctx.ks, range, (removal, false), |_| {})?;
@@ -31,7 +32,7 @@ pub fn delete(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// `lop get key range [delete|drop]`
 pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(request) = Request::of(ctx, Op::LopGet) else { return Ok(()) };
     let range = parse_index_range(request.word(0)).ok_or(UNREADABLE_REQUEST)?;
     let removal = removal_of(Removal::of_read(request.words_from(1)).ok_or(UNREADABLE_REQUEST)?);
     let reply = &mut *ctx.reply;

@@ -1,6 +1,7 @@
 //! `mop`: maps.
 
 use super::{Request, UNREADABLE_REQUEST, create as create_any, removal_of, value_line};
+use crate::tally::Op;
 use command::{Ctx, Stop};
 use proto::memcached::arcus::Family;
 use proto::memcached::arcus::grammar::{Removal, split_keys};
@@ -13,21 +14,21 @@ pub fn create(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// `mop insert key field [create attributes]`
 pub fn insert(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    set(ctx, Store::Insert)
+    set(ctx, Op::MopInsert, Store::Insert)
 }
 
 /// `mop upsert key field [create attributes]`
 pub fn upsert(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    set(ctx, Store::Upsert)
+    set(ctx, Op::MopInsert, Store::Upsert)
 }
 
 /// `mop update key field`
 pub fn update(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    set(ctx, Store::Update)
+    set(ctx, Op::MopUpdate, Store::Update)
 }
 
-fn set(ctx: &mut Ctx<'_>, store: Store) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+fn set(ctx: &mut Ctx<'_>, op: Op, store: Store) -> Result<(), Stop> {
+    let Some(request) = Request::of(ctx, op) else { return Ok(()) };
     let new = request.created(ctx, 1, Family::Map)?;
     match Map(&request.key).set(ctx.ks, (request.word(0), request.block), store, new.as_ref())? {
         Added::Replaced if store == Store::Update => request.answer(ctx, "UPDATED"),
@@ -37,7 +38,7 @@ fn set(ctx: &mut Ctx<'_>, store: Store) -> Result<(), Stop> {
 
 /// `mop delete key lenfields numfields [drop]`
 pub fn delete(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(request) = Request::of(ctx, Op::MopDelete) else { return Ok(()) };
     let removal = removal_of(Removal::of_delete(request.words_from(2)).ok_or(UNREADABLE_REQUEST)?);
     let names = names(&request);
     let taken = Map(&request.key).take(ctx.ks, fields(&names), (removal, false), |_, _| (), |(), _| ())?;
@@ -46,7 +47,7 @@ pub fn delete(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// `mop get key lenfields numfields [delete|drop]`
 pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(request) = Request::of(ctx, Op::MopGet) else { return Ok(()) };
     let removal = removal_of(Removal::of_read(request.words_from(2)).ok_or(UNREADABLE_REQUEST)?);
     let names = names(&request);
     let reply = &mut *ctx.reply;

@@ -1,10 +1,11 @@
-//! Commands about prefixes of keys: `flush_prefix` and `stats prefixes`.
+//! Commands about prefixes of keys: `flush_prefix`, `stats prefixes` and `scan prefix`.
 //!
 //! No table of prefixes is kept. Each walks over the database in steps ([`crate::sweep`]), and answers at its end.
 
+use crate::details::Details;
 use crate::get::END;
-use crate::prefixes::NULL;
-use crate::sweep::{Answer, NotAdded, Purpose, Sweep, Sweeps, silence};
+use crate::prefixes::{NULL, Page, Prefixes};
+use crate::sweep::{Answer, NotAdded, Purpose, Shown, Sweep, Sweeps, silence};
 use admin::Configuration;
 use command::blocking::{Awaited, Block};
 use command::{Ctx, Stop};
@@ -29,9 +30,10 @@ fn refused(why: NotAdded) -> Stop {
 }
 
 const PREFIX_BYTES_MAX: usize = 250;
+const TOO_MANY: &str = "CLIENT_ERROR invalid: too many prefixes";
 
 /// Prefixes that `stats prefixes` lists, ARCUS' `max_stats_prefixes`.
-const LISTED_MAX: usize = 10_000;
+pub const LISTED_MAX: usize = 10_000;
 
 /// Seconds as a time of the clock.
 fn due(ctx: &Ctx<'_>, seconds: i64) -> i64 {
@@ -75,7 +77,9 @@ pub fn flush(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     if prefix.len() > PREFIX_BYTES_MAX {
         return Err(TOO_LONG);
     }
-    let purpose = Purpose::Prefix((prefix != NULL).then(|| prefix.into()));
+    let named = (prefix != NULL).then_some(prefix);
+    ctx.host.part::<Arc<Details>>().forget(named);
+    let purpose = Purpose::Prefix(named.map(Box::from));
     if seconds == 0 {
         return wait_for(ctx, purpose, if is_silent { silence } else { answer_flush });
     }
@@ -94,19 +98,60 @@ fn answer_flush(sweep: &Sweep, reply: &mut ReplyBuffer) {
     });
 }
 
-/// `stats prefixes`
-pub fn statistics(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    wait_for(ctx, Purpose::Count(Default::default()), answer_statistics)
+/// `stats prefixes`, and `stats prefixlist item` with the prefixes that are wanted.
+pub fn statistics(ctx: &mut Ctx<'_>, wanted: Option<&[&[u8]]>) -> Result<(), Stop> {
+    let wanted = wanted.map(|names| names.iter().map(|name| Box::from(*name)).collect());
+    wait_for(ctx, Purpose::count(Shown::Counts(wanted)), answer_statistics)
 }
 
 fn answer_statistics(sweep: &Sweep, reply: &mut ReplyBuffer) {
-    let Purpose::Count(prefixes) = &sweep.purpose else { return };
+    let Purpose::Count { prefixes, shown: Shown::Counts(wanted) } = &sweep.purpose else { return };
     let prefixes = prefixes.lock();
-    let Some(all) = prefixes.all().filter(|all| all.len() <= LISTED_MAX) else {
-        return reply.text_line("CLIENT_ERROR invalid: too many prefixes");
+    let is_wanted = |name: &[u8]| wanted.as_ref().is_none_or(|wanted| wanted.iter().any(|of| **of == *name));
+    let shown = prefixes.all().map(|all| all.filter(|(name, _)| is_wanted(name)).collect::<Vec<_>>());
+    let Some(shown) = shown.filter(|shown| shown.len() <= LISTED_MAX) else {
+        return reply.text_line(TOO_MANY);
     };
-    for (name, counts) in all {
+    for (name, counts) in shown {
         reply.raw_line(&[b"PREFIX ", name, b" ", counts.words().as_bytes()].concat());
     }
     reply.text_line(END);
+}
+
+/// The time of a prefix, which is not kept: a day that no prefix can have been created on.
+const NO_TIME: &str = "19700101000000";
+
+/// `scan prefix`: the part after a cursor. The first one walks over the database, and the others show what it counted.
+pub fn scan(ctx: &mut Ctx<'_>, page: Page) -> Result<(), Stop> {
+    let sweeps = ctx.host.part::<Arc<Sweeps>>();
+    let counted = sweeps.counted(ctx.session.db).filter(|_| page.cursor > 0);
+    let Some(counted) = counted else {
+        return wait_for(ctx, Purpose::count(Shown::Page(page)), answer_scan);
+    };
+    if let Purpose::Count { prefixes, .. } = &counted.purpose
+        && show_page(&page, &prefixes.lock(), ctx.reply) == 0
+    {
+        sweeps.forget_counted();
+    }
+    Ok(())
+}
+
+fn answer_scan(sweep: &Sweep, reply: &mut ReplyBuffer) {
+    let Purpose::Count { prefixes, shown: Shown::Page(page) } = &sweep.purpose else { return };
+    show_page(page, &prefixes.lock(), reply);
+}
+
+/// Shows a part, and returns the next cursor.
+fn show_page(page: &Page, prefixes: &Prefixes, reply: &mut ReplyBuffer) -> u64 {
+    let Some((found, next)) = page.of(prefixes) else {
+        reply.text_line(TOO_MANY);
+        return 0;
+    };
+    reply.text_line(&format!("PREFIXES {} {next}", found.len()));
+    for (name, counts) in found {
+        let rest = format!(" {} {} {NO_TIME}", counts.items(), counts.bytes());
+        reply.raw_line(&[name, rest.as_bytes()].concat());
+    }
+    reply.text_line(END);
+    next
 }

@@ -1,6 +1,6 @@
 //! The rows of the collection commands.
 
-use super::{attributes, cluster, list, map, pipe, prefix, scan, set, tree, tree_many};
+use super::{attributes, cluster, help, list, map, pipe, prefix, scan, set, tree, tree_many};
 use crate::rows::{ALWAYS, CHANGE, FAST_WRITE, FOR_ANYBODY, GROWING_WRITE, READ, keyed, keyless};
 use command::spec::{Begin, Find, Handler};
 use command::{Categories, CommandSpec, Flags, KeyFlags, KeySpec, Locks, Run};
@@ -87,6 +87,8 @@ pub static COMMANDS: [(Arcus, &CommandSpec); Arcus::ALL.len()] = {
     static BOP_GBP: CommandSpec = reading("bop_gbp", TREE, tree::get_by_position);
     static BOP_PWG: CommandSpec = reading("bop_pwg", TREE, tree::position_with_get);
     static SCAN_KEY: CommandSpec = of(ANY, keyless("scan_key", Flags::READONLY, Locks::Cursor(2), scan::keys));
+    static SCAN_PREFIX: CommandSpec = of(ANY, keyless("scan_prefix", Flags::READONLY, Locks::None, scan::prefixes));
+    static HELP: CommandSpec = keyless("help", ALWAYS.union(Flags::NO_RIGHT), Locks::None, help::help);
     static READY: CommandSpec = keyless("ready", ALWAYS.union(Flags::NO_RIGHT), Locks::None, cluster::ready);
     static ENSEMBLE: CommandSpec = administrative("zkensemble", cluster::ensemble);
     static CLUSTER: CommandSpec = administrative("cluster", cluster::join);
@@ -140,6 +142,8 @@ pub static COMMANDS: [(Arcus, &CommandSpec); Arcus::ALL.len()] = {
         (Arcus::Scrub, &SCRUB),
         (Arcus::Config, &CONFIG),
         (Arcus::FlushPrefix, &FLUSH_PREFIX),
+        (Arcus::ScanPrefix, &SCAN_PREFIX),
+        (Arcus::Help, &HELP),
     ]
 };
 

@@ -1,6 +1,8 @@
-//! `scan key`: the keys of the database, a part with each call.
+//! `scan key` and `scan prefix`: the keys of the database, or their prefixes, a part with each call.
 
+use super::prefix;
 use crate::arguments::remaining_seconds;
+use crate::prefixes::Page;
 use base::glob;
 use command::{Ctx, Stop};
 use engine::Type;
@@ -73,13 +75,30 @@ fn glob_of(pattern: &[u8]) -> Option<Vec<u8>> {
     (pattern.len() <= PATTERN_BYTES_MAX && stars <= STARS_MAX).then_some(glob)
 }
 
-/// `scan key cursor [count n] [match pattern] [type letter]`
-pub fn keys(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+fn cursor(ctx: &Ctx<'_>) -> Result<u64, Stop> {
     let cursor = ctx.args.bytes(2).ok_or(BAD_FORMAT)?;
     if cursor.len() > CURSOR_BYTES_MAX || !cursor.iter().all(u8::is_ascii_digit) {
         return Err(BAD_CURSOR);
     }
-    let cursor = parse_unsigned(cursor).ok_or(INVALID_CURSOR)?;
+    parse_unsigned(cursor).ok_or(INVALID_CURSOR)
+}
+
+/// `scan prefix cursor [count n] [match pattern]`
+pub fn prefixes(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let cursor = cursor(ctx)?;
+    let words: Vec<&[u8]> = ctx.args.from(3).collect();
+    let options = Options::parse(&words)?;
+    if words.iter().step_by(2).any(|word| *word == b"type") {
+        return Err(BAD_FORMAT);
+    }
+    // At most 2000.
+    let count = options.count as usize;
+    prefix::scan(ctx, Page { cursor, count, pattern: options.pattern })
+}
+
+/// `scan key cursor [count n] [match pattern] [type letter]`
+pub fn keys(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let cursor = cursor(ctx)?;
     let words: Vec<&[u8]> = ctx.args.from(3).collect();
     let options = Options::parse(&words)?;
     let (now, mut lines) = (ctx.now(), Vec::new());

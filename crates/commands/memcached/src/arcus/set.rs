@@ -1,6 +1,7 @@
 //! `sop`: sets.
 
 use super::{Request, UNREADABLE_REQUEST, create as create_any, element_line, removal_of, value_line};
+use crate::tally::Op;
 use command::{Ctx, Stop};
 use proto::memcached::arcus::Family;
 use proto::memcached::arcus::grammar::Removal;
@@ -15,7 +16,7 @@ pub fn create(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// `sop insert key [create attributes]`
 pub fn insert(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(request) = Request::of(ctx, Op::SopInsert) else { return Ok(()) };
     let new = request.created(ctx, 0, Family::Set)?;
     let added = Set(&request.key).insert(ctx.ks, request.block, new.as_ref())?;
     request.answer_added(ctx, added)
@@ -23,7 +24,7 @@ pub fn insert(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// `sop delete key [drop]`
 pub fn delete(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(request) = Request::of(ctx, Op::SopDelete) else { return Ok(()) };
     let removal = removal_of(Removal::of_delete(request.words_from(0)).ok_or(UNREADABLE_REQUEST)?);
     let taken = Set(&request.key).delete(ctx.ks, request.block, removal)?;
     request.answer_taken(ctx, taken)
@@ -31,7 +32,7 @@ pub fn delete(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// `sop exist key`
 pub fn exist(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(request) = Request::of(ctx, Op::SopExist) else { return Ok(()) };
     match Set(&request.key).contains(ctx.ks, request.block)? {
         Taken::Shown => request.answer(ctx, "EXIST"),
         Taken::NoElements => request.answer(ctx, "NOT_EXIST"),
@@ -41,7 +42,7 @@ pub fn exist(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// `sop get key count [delete|drop]`
 pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(request) = Request::of(ctx, Op::SopGet) else { return Ok(()) };
     let count = parse_unsigned(request.word(0)).ok_or(UNREADABLE_REQUEST)?;
     let removal = removal_of(Removal::of_read(request.words_from(1)).ok_or(UNREADABLE_REQUEST)?);
     let reply = &mut *ctx.reply;

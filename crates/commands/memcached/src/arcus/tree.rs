@@ -2,6 +2,7 @@
 
 use super::tree_words::{bkey_of, bytes_of, element_line, query_of, update_of};
 use super::{Request, UNREADABLE_REQUEST, create as create_any, removal_of, value_line};
+use crate::tally::Op;
 use command::{Ctx, Stop};
 use proto::memcached::arcus::Family;
 use proto::memcached::arcus::grammar::Removal;
@@ -41,7 +42,7 @@ pub fn upsert_getrim(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 }
 
 fn put(ctx: &mut Ctx<'_>, upsert: Upsert, is_getrim: bool) -> Result<(), Stop> {
-    let Some(mut request) = Request::of(ctx) else { return Ok(()) };
+    let Some(mut request) = Request::of(ctx, Op::BopInsert) else { return Ok(()) };
     if is_getrim {
         request.words.pop();
     }
@@ -81,7 +82,7 @@ pub fn update_eflag(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 }
 
 fn change(ctx: &mut Ctx<'_>, has_data: bool) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(request) = Request::of(ctx, Op::BopUpdate) else { return Ok(()) };
     let bkey = bkey_word(request.word(0))?;
     // Without data the word that says so is still there.
     let words = request.words_from(1);
@@ -99,7 +100,7 @@ fn change(ctx: &mut Ctx<'_>, has_data: bool) -> Result<(), Stop> {
 
 /// `bop delete key range [filter] [count] [drop]`
 pub fn delete(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(request) = Request::of(ctx, Op::BopDelete) else { return Ok(()) };
     let (query, rest) = take_query(&request.words, 1).ok_or(UNREADABLE_REQUEST)?;
     let removal = removal_of(Removal::of_delete(rest).ok_or(UNREADABLE_REQUEST)?);
     let answer = Btree(&request.key).take(ctx.ks, &query_of(&query), (removal, false), |_, _| {})?;
@@ -108,7 +109,7 @@ pub fn delete(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// `bop get key range [filter] [[offset] count] [delete|drop]`
 pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(request) = Request::of(ctx, Op::BopGet) else { return Ok(()) };
     let (query, rest) = take_query(&request.words, 2).ok_or(UNREADABLE_REQUEST)?;
     let removal = removal_of(Removal::of_read(rest).ok_or(UNREADABLE_REQUEST)?);
     let reply = &mut *ctx.reply;
@@ -130,7 +131,7 @@ fn answer_read(request: &Request<'_>, ctx: &mut Ctx<'_>, answer: Answer) -> Resu
 
 /// `bop count key range [filter]`
 pub fn count(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(request) = Request::of(ctx, Op::BopCount) else { return Ok(()) };
     let (query, _) = take_query(&request.words, 0).ok_or(UNREADABLE_REQUEST)?;
     let query = query_of(&query);
     let found = Btree(&request.key).read(ctx.ks, |tree| tree.takes(&query.range.from).then(|| tree.count(&query)))?;
@@ -143,16 +144,16 @@ pub fn count(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// `bop incr key bkey delta [initial [eflag]]`
 pub fn incr(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    add(ctx, u64::wrapping_add)
+    add(ctx, Op::BopIncr, u64::wrapping_add)
 }
 
 /// `bop decr key bkey delta [initial [eflag]]`
 pub fn decr(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    add(ctx, u64::saturating_sub)
+    add(ctx, Op::BopDecr, u64::saturating_sub)
 }
 
-fn add(ctx: &mut Ctx<'_>, step: fn(u64, u64) -> u64) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+fn add(ctx: &mut Ctx<'_>, op: Op, step: fn(u64, u64) -> u64) -> Result<(), Stop> {
+    let Some(request) = Request::of(ctx, op) else { return Ok(()) };
     let bkey = bkey_word(request.word(0))?;
     let delta = parse_delta(request.word(1)).ok_or(UNREADABLE_REQUEST)?;
     let initial = match request.words_from(2) {
@@ -200,7 +201,7 @@ impl<'k> Ordered<'_, 'k> {
 
 /// `bop position key bkey order`
 pub fn position(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(request) = Request::of(ctx, Op::BopPosition) else { return Ok(()) };
     let bkey = bkey_word(request.word(0))?;
     let is_descending = parse_order(request.word(1)).ok_or(UNREADABLE_REQUEST)?;
     let found = Btree(&request.key)
@@ -215,7 +216,7 @@ pub fn position(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// `bop gbp key order positions`: elements by their positions.
 pub fn get_by_position(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(request) = Request::of(ctx, Op::BopGbp) else { return Ok(()) };
     let is_descending = parse_order(request.word(0)).ok_or(UNREADABLE_REQUEST)?;
     let (from, to) = parse_positions(request.word(1)).ok_or(UNREADABLE_REQUEST)?;
     let reply = &mut *ctx.reply;
@@ -232,7 +233,7 @@ pub fn get_by_position(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// `bop pwg key bkey order [count]`: the position of an element, and the elements next to it.
 pub fn position_with_get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Some(request) = Request::of(ctx) else { return Ok(()) };
+    let Some(request) = Request::of(ctx, Op::BopPwg) else { return Ok(()) };
     let bkey = bkey_word(request.word(0))?;
     let is_descending = parse_order(request.word(1)).ok_or(UNREADABLE_REQUEST)?;
     let count =

@@ -2,6 +2,8 @@
 
 use super::UNREADABLE_REQUEST;
 use super::tree_words::{bkey_text, element_line, query_of};
+use crate::details;
+use crate::tally::{self, Op, Outcome};
 use command::{Ctx, Stop};
 use engine::Key;
 use proto::memcached::arcus::tree_grammar::take_query;
@@ -54,7 +56,16 @@ pub fn get_each(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         }
     }
     ctx.reply.text_line("END");
+    note(ctx, Op::BopMget, &keys);
     Ok(())
+}
+
+/// Counts the request, and each key as a `bop get`.
+fn note(ctx: &Ctx<'_>, op: Op, keys: &[Key<'_>]) {
+    tally::count(ctx.stats, op, Outcome::Hit);
+    if ctx.stats.outcomes.is_detailed() {
+        keys.iter().for_each(|key| details::note(ctx, Op::BopGet, key.bytes, Some(Outcome::Hit)));
+    }
 }
 
 /// Flags of a tree, its elements that are asked for, and whether others may have been dropped; or why there are none.
@@ -93,6 +104,7 @@ pub fn get_merged(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         None => reply_old(ctx, &keys, &merged),
         Some(_) => reply_new(ctx, &keys, &merged),
     }
+    note(ctx, Op::BopSmget, &keys);
     Ok(())
 }
 

@@ -110,11 +110,15 @@ pub enum Arcus {
     Config,
     /// `flush_prefix prefix [delay] [noreply]`
     FlushPrefix,
+    /// `scan prefix cursor [options]`: all words of the line, as they are.
+    ScanPrefix,
+    /// `help [family]`
+    Help,
 }
 
 impl Arcus {
     /// All of them, each at its own number.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 45] = [
         Self::PipeBegin,
         Self::PipeEnd,
         Self::GetAttr,
@@ -158,5 +162,7 @@ impl Arcus {
         Self::Scrub,
         Self::Config,
         Self::FlushPrefix,
+        Self::ScanPrefix,
+        Self::Help,
     ];
 }

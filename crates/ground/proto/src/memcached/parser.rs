@@ -324,6 +324,10 @@ impl Parser {
             b"mget" if count == 3 => self.get_many(Verb::Get, line, input, &words, out),
             b"mgets" if count == 3 => self.get_many(Verb::Gets, line, input, &words, out),
             b"scan" if words.bytes(line.bytes, 1) == b"key" => all(Command::Arcus(Arcus::ScanKey), line, &words, out),
+            b"scan" if words.bytes(line.bytes, 1) == b"prefix" => {
+                all(Command::Arcus(Arcus::ScanPrefix), line, &words, out)
+            }
+            b"help" => all(Command::Arcus(Arcus::Help), line, &words, out),
             b"version" => all(Command::Version, line, &words, out),
             b"flush_prefix" if count > 1 => all(Command::Arcus(Arcus::FlushPrefix), line, &words, out),
             b"ready" => all(Command::Arcus(Arcus::Ready), line, &words, out),

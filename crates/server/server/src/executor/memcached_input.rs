@@ -5,6 +5,7 @@ use super::{BATCH_LEN, Executor};
 use crate::ahead::STEP_LEN;
 use crate::dialect::Dialect;
 use command::Args;
+use memcached::Mode;
 use proto::ProtocolError;
 use proto::memcached::{Limits, Progress};
 
@@ -30,6 +31,11 @@ impl Executor {
             false => (self.limits.before_login.bulk_bytes_max, self.batch.len() + 1),
         };
         let limits = Limits { item_bytes_max };
+        let mode = match is_known {
+            false => Mode::LoggedOut,
+            true if self.stats.outcomes.is_detailed() => Mode::Detailed,
+            true => Mode::Plain,
+        };
         let space = self.shared.store.spaces.get(connection.session.db);
         while at < end {
             let input = &all[at..end];
@@ -53,7 +59,7 @@ impl Executor {
             };
             let spans = &self.arguments.spans()[first_span..];
             let args = Args::new(input, spans, self.arguments.large());
-            let row = self.shared.memcached.row(command, is_known);
+            let row = self.shared.memcached.row(command, mode);
             let key = args.bytes(usize::from(row.first_key)).filter(|_| row.first_key > 0);
             let place = space.zip(key).map(|(space, key)| place_of(&self.shared.store, space, key));
             let span_count = spans.len() as u32;

@@ -1,0 +1,59 @@
+//! `stats settings`, with the names of memcached and ARCUS.
+
+use super::{line, yes};
+use admin::{Configuration, Figures};
+use command::Ctx;
+use std::sync::Arc;
+use types::attributed::COUNT_MAX;
+
+/// ARCUS' `max_element_bytes`.
+const ELEMENT_BYTES_MAX: u64 = 16 * 1024;
+
+/// `stats settings`
+pub fn lines(ctx: &mut Ctx<'_>) {
+    let settings = ctx.host.part::<Configuration>().current();
+    line(ctx, "maxbytes", settings.maxmemory_bytes);
+    line(ctx, "maxconns", settings.maxclients);
+    line(ctx, "tcpport", settings.memcached_port);
+    line(ctx, "udpport", 0);
+    let inter = settings.bind.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    line(ctx, "inter", if inter.is_empty() { "NULL" } else { &inter });
+    line(ctx, "verbosity", verbosity(&settings));
+    line(ctx, "oldest", 0);
+    line(ctx, "evictions", if settings.maxmemory_policy == config::EvictionPolicy::NoEviction { "off" } else { "on" });
+    line(ctx, "domain_socket", "NULL");
+    line(ctx, "growth_factor", "1.00");
+    line(ctx, "chunk_size", 1);
+    line(ctx, "num_threads", ctx.host.part::<Arc<Figures>>().worker_count());
+    line(ctx, "stat_key_prefix", ":");
+    line(ctx, "detail_enabled", yes(ctx.stats.outcomes.is_detailed()));
+    line(ctx, "allow_detailed", "yes");
+    line(ctx, "cas_enabled", "yes");
+    line(ctx, "tcp_backlog", settings.tcp_backlog);
+    line(ctx, "binding_protocol", "ascii");
+    line(ctx, "auth_enabled_ascii", yes(!settings.requirepass.is_empty()));
+    line(ctx, "item_size_max", settings.memcached_item_bytes_max);
+    line(ctx, "flush_enabled", yes(settings.memcached_flush));
+    line(ctx, "dump_enabled", "no");
+    line(ctx, "slab_reassign", "no");
+    line(ctx, "slab_automove", 0);
+    line(ctx, "lru_crawler", "no");
+    line(ctx, "lru_maintainer_thread", "no");
+    line(ctx, "lru_segmented", "no");
+    line(ctx, "track_sizes", "no");
+    line(ctx, "ssl_enabled", yes(settings.memcached_tls));
+    for collection in ["list", "set", "map", "btree"] {
+        line(ctx, &format!("max_{collection}_size"), COUNT_MAX);
+    }
+    line(ctx, "max_element_bytes", ELEMENT_BYTES_MAX);
+    line(ctx, "max_stats_prefixes", crate::arcus::prefix::LISTED_MAX);
+}
+
+/// What `verbosity` has set.
+fn verbosity(settings: &config::Settings) -> u8 {
+    match settings.loglevel {
+        config::LogLevel::Verbose => 1,
+        config::LogLevel::Debug => 2,
+        _ => 0,
+    }
+}
