@@ -5,7 +5,7 @@ use crate::reply::Reply;
 use crate::served::Served;
 use command::acl::{Hash, categories};
 use command::{CommandSpec, Flags, Run};
-use server::observe::{Access, access};
+use server::observe::{Access, Visitor, access};
 use std::path::PathBuf;
 
 /// A server with an administrator and a client of the user `alice`.
@@ -291,12 +291,15 @@ fn memcached_clients_log_in_as_any_user() {
 fn the_page_shows_what_the_user_may_run() {
     let mut two = Two::new("~mine:* +@all -slowlog");
     let shared = two.server.shared.clone();
-    let may = |login, command: &str| access(&shared, login, &command.split(' ').collect::<Vec<_>>()) == Access::Granted;
+    let near = Visitor { address: ([127, 0, 0, 1], 5).into(), is_near: true, is_new: true };
+    let may = |login, command: &str| {
+        access(&shared, &near, login, &command.split(' ').collect::<Vec<_>>()).0 == Access::Granted
+    };
     assert!(may(None, "CLIENT LIST") && may(Some(("alice", "any")), "CLIENT LIST"));
     assert!(may(None, "SLOWLOG GET") && !may(Some(("alice", "any")), "SLOWLOG GET"));
     two.set_user("bob", "on >pw +@all");
     assert!(may(Some(("bob", "pw")), "SLOWLOG GET") && !may(Some(("bob", "wrong")), "SLOWLOG GET"));
-    let slow = |login| access(&shared, login, &["SLOWLOG", "GET"]);
+    let slow = |login| access(&shared, &near, login, &["SLOWLOG", "GET"]).0;
     assert_eq!(slow(Some(("alice", "any"))), Access::Forbidden);
     assert_eq!(slow(Some(("bob", "wrong"))), Access::NoLogin);
     two.set_user("default", "-slowlog");
@@ -304,6 +307,29 @@ fn the_page_shows_what_the_user_may_run() {
     assert!(may(None, "CLIENT LIST") && !may(None, "SLOWLOG GET"));
     two.set_user("default", "off");
     assert!(!may(None, "CLIENT LIST") && !may(None, "no such command"));
+}
+
+/// Clients of other hosts are shown nothing without a password, and their failures delay them and no one else.
+#[test]
+fn the_page_needs_a_password_from_other_hosts() {
+    let mut two = Two::new("+@all");
+    two.set_user("bob", "on >pw +info");
+    let shared = two.server.shared.clone();
+    let of = |host: [u8; 4], is_near| Visitor { address: (host, 5).into(), is_near, is_new: true };
+    let (near, far, other) = (of([127, 0, 0, 1], true), of([10, 0, 0, 1], false), of([10, 0, 0, 2], false));
+    let ask = |from: &Visitor, login| access(&shared, from, login, &["INFO"]);
+    let right = Some(("bob", "pw"));
+    assert_eq!(ask(&far, None).0, Access::NoLogin, "default is open");
+    assert_eq!(ask(&far, Some(("alice", "any"))).0, Access::NoLogin, "alice has nopass");
+    assert_eq!(ask(&near, Some(("alice", "any"))).0, Access::Granted);
+    assert_eq!(ask(&far, right).0, Access::Granted);
+    assert_eq!(access(&shared, &far, right, &["CLIENT", "LIST"]).0, Access::Forbidden);
+    let delays: Vec<_> = (0..7).map(|_| ask(&far, Some(("bob", "wrong"))).1.as_millis()).collect();
+    assert_eq!(delays, [0, 0, 0, 0, 0, 20, 40]);
+    assert_eq!((ask(&other, right).1, ask(&near, right).1), Default::default());
+    assert_eq!(ask(&far, right).1.as_millis(), 80, "the right one is delayed alike");
+    let log = two.server.run(two.admin, &["ACL", "LOG"]);
+    assert!(log.contains("addr=10.0.0.1:5 ") && log.contains("client|list") && !log.contains("wrong"), "{log}");
 }
 
 /// A directory of a test, which is removed with it.

@@ -77,6 +77,15 @@ def confined(job):
         )
 
 
+def page(job):
+    """The page and the metrics from another address."""
+    with certificates_in_directory() as directory:
+        job.command(
+            ["python3", "page_access.py", directory, need.onggi(), free_port(), free_port()],
+            name="the page from another address", cwd=HOME, timeout=SECONDS_MAX, counts=True,
+        )
+
+
 def moves(job):
     """A primary of Redis that is reached over TLS: Debian's has it built in."""
     python = need.python_environment() / "python"
@@ -109,6 +118,7 @@ def run(job: Job):
     redis_cli(job)
     own_tools(job)
     confined(job)
+    page(job)
     moves(job)
     for client in clients.ALL:
         if client.name not in APPLICATIONS:

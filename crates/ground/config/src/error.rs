@@ -185,6 +185,24 @@ pub enum RuleError {
         /// The value.
         list: String,
     },
+    /// Other hosts would reach a page that has no login.
+    #[error(
+        "http-bind has {address}, which other hosts may reach, and there is no login: set requirepass, or aclfile or user \
+         lines with passwords; or leave http-bind at 127.0.0.1"
+    )]
+    PageWithoutLogin {
+        /// The first address beyond loopback.
+        address: String,
+    },
+    /// Passwords for the page would cross the network as they are.
+    #[error(
+        "http-bind has {address}, which other hosts may reach, and their passwords would be readable on the way: set \
+         http-tls yes, tls-cert-file and tls-key-file; or leave http-bind at 127.0.0.1, with a proxy on this host"
+    )]
+    PageWithoutTls {
+        /// The first address beyond loopback.
+        address: String,
+    },
     /// Clients of ARCUS would find a server that does not listen for them.
     #[error("arcus-zookeeper needs memcached-port: the clients that find this server by ZooKeeper use it")]
     ZookeeperWithoutPort,

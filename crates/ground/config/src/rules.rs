@@ -10,6 +10,7 @@ pub(crate) fn check(settings: &Settings) -> Result<Option<Warning>, RuleError> {
     }
     check_ssdb(settings)?;
     check_cluster(settings)?;
+    check_page(settings)?;
     check_databases(settings)?;
     if let Some(number) = settings.database_engines.on_disk().next().filter(|_| settings.tier_dir.is_some()) {
         return Err(RuleError::TierWithDisk { number });
@@ -39,6 +40,19 @@ impl Settings {
         let first = || self.database_engines.on_disk().next().unwrap_or(0);
         u32::try_from(self.ssdb_database).unwrap_or_else(|_| first())
     }
+}
+
+/// Other hosts reach the page with a login over TLS, or not at all.
+fn check_page(settings: &Settings) -> Result<(), RuleError> {
+    let mut addresses = settings.http_bind.iter().filter(|_| settings.http_port != 0);
+    let Some(address) = addresses.find(|address| !address.is_loopback()).map(ToString::to_string) else {
+        return Ok(());
+    };
+    let has_users = settings.acl_file.is_some() || !settings.users.is_empty();
+    if settings.requirepass.is_empty() && !has_users {
+        return Err(RuleError::PageWithoutLogin { address });
+    }
+    if settings.http_tls { Ok(()) } else { Err(RuleError::PageWithoutTls { address }) }
 }
 
 /// What ARCUS needs.

@@ -118,8 +118,12 @@ settings! {
     ssdb_tls: bool,
     /// `memcached-port`: where memcached clients are accepted; 0 for none.
     memcached_port: u16,
-    /// `http-port`: port of the page and the metrics, on loopback; 0 opens none.
+    /// `http-port`: port of the page and the metrics; 0 opens none.
     http_port: u16,
+    /// `http-bind`: its addresses; empty for none.
+    http_bind: Vec<Address>,
+    /// `http-tls`: whether the page and the metrics are served over TLS.
+    http_tls: bool,
     /// `tier-dir`: where values go that memory has no room for; none without one.
     tier_dir: Option<PathBuf>,
     /// `tier-max-bytes`: bytes of the tier's files, at most; 0 for no limit.

@@ -174,6 +174,31 @@ fn users_are_read_with_their_rules() {
     assert!(start_text("user\n").is_err());
 }
 
+/// Other hosts reach the page with a login and over TLS, or the server does not start.
+#[test]
+fn a_page_for_other_hosts_has_a_login_and_tls() {
+    for (text, reason) in [
+        ("http-bind *", "http-bind has *, which other hosts may reach, and there is no login: set requirepass"),
+        (
+            "http-bind 127.0.0.1 ::*\nhttp-tls yes",
+            "http-bind has ::*, which other hosts may reach, and there is no login",
+        ),
+        ("http-bind 10.0.0.1\nrequirepass x", "their passwords would be readable on the way: set http-tls yes"),
+    ] {
+        let error = start_text(text).unwrap_err();
+        assert!(error.contains(reason), "{text}: {error}");
+    }
+    for text in [
+        "http-bind *\nhttp-port 0",
+        "http-bind 127.0.0.1 -::1",
+        "http-bind \"\"",
+        "http-bind *\nhttp-tls yes\nrequirepass x",
+        "http-bind *\nhttp-tls yes\nuser scraper on >x +info",
+    ] {
+        start_text(text).unwrap();
+    }
+}
+
 #[test]
 fn what_would_break_a_promise_is_refused() {
     for (line, reason) in [

@@ -24,6 +24,6 @@ mod verifier;
 pub use contexts::Contexts;
 pub use error::TlsError;
 pub use load::{ClientAuth, ClientNames, ClientOptions, Loaded, Options, client_config, load, system_ca_file};
-pub use rustls::ClientConfig;
+pub use rustls::{ClientConfig, ServerConfig};
 pub use socket::ClientSocket;
 pub use stream::Stream;

@@ -39,7 +39,8 @@ fn options(settings: &Settings) -> Options {
     Options {
         serves: settings.tls_port != 0
             || settings.memcached_tls && settings.memcached_port != 0
-            || settings.ssdb_tls && settings.ssdb_port != 0,
+            || settings.ssdb_tls && settings.ssdb_port != 0
+            || settings.http_tls && settings.http_port != 0,
         connects: settings.tls_replication,
         certificate: settings.tls_cert_file.clone(),
         key: settings.tls_key_file.clone(),

@@ -4,21 +4,24 @@
 use crate::executor::Shared;
 use admin::Figures;
 use admin::info::section_names;
-use base::DbIndex;
-use command::acl;
+use base::{DbIndex, UnixMs};
+use command::acl::{self, Origin, User};
 use command::audit::Proof;
 use command::blocking::{Awaited, Block, Task};
 use command::call::call;
-use command::clients::Address;
+use command::clients::{Address, ClientInfo};
 use command::login::Login;
+use command::redis::connection::note_refusal;
 use command::stats::{BUCKET_COUNT, WorkerStats};
+use command::table::Row;
 use command::{Args, Ctx, Session};
 use durability::Durability;
 use parking_lot::Mutex;
 use proto::{Protocol, ReplyBuffer, Span};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use store::{At, LockSet, Scratch, WriteClass};
 
 /// Longest time between the beginnings of two turns of a worker that works: an idle one turns twenty times a second.
@@ -84,31 +87,71 @@ pub enum Access {
     Forbidden,
 }
 
-/// Whether the user of a client on this host may run a command: one that logs in, or else `default`.
-pub fn access(shared: &Shared, login: Option<(&str, &str)>, words: &[&str]) -> Access {
-    let (users, now) = (shared.host.part::<Login>(), shared.store.clock.now_ms());
-    let user = match login {
-        Some((user, password)) => {
-            // A source of its own: a page with a wrong password does not delay logins of other clients.
-            let page = Address::Tcp((Ipv4Addr::UNSPECIFIED, 0).into());
-            let found = users.attempt(user.as_bytes(), password.as_bytes(), &page, now).user;
-            if found.is_none() {
-                let shown = (user.as_bytes(), Proof::Password);
-                users.audit.login(&Session::new(0, false, now), shown, false, now);
-            }
-            found
-        }
-        None => Some(users.users.default_user().clone()).filter(|user| user.rules().is_open()),
-    };
-    let (Some(user), Some((bytes, spans))) = (user, request(words)) else { return Access::NoLogin };
-    let args = Args::new(&bytes, &spans, &[]);
-    let row = shared.table.resolve(&args);
-    match row.is_ok_and(|row| acl::check(&user.rules(), &row, &args, users.users.scope(DbIndex(0))).is_ok()) {
-        true => Access::Granted,
-        // Another user may be allowed to run it.
-        false if login.is_none() => Access::NoLogin,
-        false => Access::Forbidden,
+/// A client of the page.
+#[derive(Clone, Copy, Debug)]
+pub struct Visitor {
+    /// Its address.
+    pub address: SocketAddr,
+    /// Whether it is on this host. If not, nothing is shown without a password.
+    pub is_near: bool,
+    /// Whether its connection has not logged in before: the audit log has one line for each.
+    pub is_new: bool,
+}
+
+impl Visitor {
+    /// Where the failures of its logins are counted. Those of this host have a source of their own: a page with a wrong
+    /// password does not delay logins of other clients here.
+    fn source(&self) -> Address {
+        Address::Tcp(if self.is_near { (Ipv4Addr::UNSPECIFIED, 0).into() } else { self.address })
     }
+
+    /// A session for the logs, which is in no list of clients.
+    fn session(&self, user: Arc<User>, now: UnixMs) -> Session {
+        let address = Address::Tcp(self.address);
+        Session::with_user(Arc::new(ClientInfo::new(0, address.clone(), address, now)), true, user)
+    }
+}
+
+/// Whether a client of the page may run a command, as the user that it logs in as, or else as `default`; and how long
+/// the answer has to be kept back. A hash that is slow is computed on this thread.
+pub fn access(shared: &Shared, from: &Visitor, login: Option<(&str, &str)>, words: &[&str]) -> (Access, Duration) {
+    let Some((name, password)) = login else { return (access_of_default(shared, from, words), Duration::ZERO) };
+    let (users, now) = (shared.host.part::<Login>(), shared.store.clock.now_ms());
+    let attempt = users.attempt(name.as_bytes(), password.as_bytes(), &from.source(), now);
+    let delay = Duration::from_millis(u64::try_from(attempt.delay_ms).unwrap_or_default());
+    // A user with `nopass` is let in from this host alone.
+    let user = attempt.user.filter(|user| from.is_near || !user.rules().needs_no_password);
+    let Some(user) = user else {
+        let session = from.session(users.users.default_user().clone(), now);
+        note_refusal(&session, &shared.host, "auth", b"http", name.as_bytes(), now);
+        return (Access::NoLogin, delay);
+    };
+    let session = from.session(user, now);
+    if from.is_new {
+        users.audit.login(&session, (session.user.name(), Proof::Password), true, now);
+    }
+    let may = permits(shared, words, |row, args| {
+        acl::denial(&session, &shared.host, (row, args), Origin::TopLevel, now).is_none()
+    });
+    (if may { Access::Granted } else { Access::Forbidden }, delay)
+}
+
+/// The same without a login.
+fn access_of_default(shared: &Shared, from: &Visitor, words: &[&str]) -> Access {
+    let users = &shared.host.part::<Login>().users;
+    let rules = users.default_user().rules();
+    let is_open = from.is_near && rules.is_open();
+    let may =
+        is_open && permits(shared, words, |row, args| acl::check(&rules, row, args, users.scope(DbIndex(0))).is_ok());
+    // Another user may be allowed to run it.
+    if may { Access::Granted } else { Access::NoLogin }
+}
+
+/// Asks about the row of a request.
+fn permits(shared: &Shared, words: &[&str], ask: impl FnOnce(&Row, &Args<'_>) -> bool) -> bool {
+    let Some((bytes, spans)) = request(words) else { return false };
+    let args = Args::new(&bytes, &spans, &[]);
+    shared.table.resolve(&args).is_ok_and(|row| ask(&row, &args))
 }
 
 /// The bytes of a request, and where its words are in them.

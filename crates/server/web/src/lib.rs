@@ -9,9 +9,11 @@
 //! W1. One thread answers all requests, and no worker of the server takes part; MEMORY EXPLAIN alone is their work.
 //! W2. What is shown is what INFO says, so that both agree.
 //! W3. Values of clients are shown only when asked for. Keys, prefixes and clients need a login where the server does.
+//! W4. To other hosts nothing is shown without a login as a user with a password.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod door;
 mod figures;
 mod history;
 mod json;
@@ -21,15 +23,21 @@ mod metrics;
 mod panels;
 pub mod replies;
 mod routes;
+mod socket;
+mod visit;
 mod warnings;
 
+use door::{Door, Strangers, Visitor};
 use live::Live;
+use rustls::ServerConfig;
 use std::io;
-use std::net::TcpListener;
-use std::sync::Arc;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
+pub use door::Limits;
 pub use figures::{Figures, List};
 pub use history::{FIELDS, History, SAMPLES_MAX, Sample};
 pub use metrics::{Metric, TABLE};
@@ -48,8 +56,12 @@ pub trait Facts: Send + Sync {
     /// The reply of a command that takes no lock, in RESP3; `None` as of [`Facts::info`].
     fn ask(&self, words: &[&str]) -> Option<Asked>;
 
-    /// Whether this user with this password may run a command. `None` is a client that has not logged in.
-    fn access(&self, login: Option<(&str, &str)>, words: &[&str]) -> Access;
+    /// Whether a client may run a command as this user with this password, and how long the answer has to be kept back.
+    /// `None` is a client that has not logged in. Slow with a slow hash, and then not called on the web thread.
+    fn access(&self, client: &Client, login: Option<(&str, &str)>, words: &[&str]) -> (Access, Duration);
+
+    /// What a new connection with TLS begins with; `None` without certificates.
+    fn tls(&self) -> Option<Arc<ServerConfig>>;
 
     /// Whether the process works.
     ///
@@ -75,6 +87,17 @@ pub enum Access {
     Forbidden,
 }
 
+/// A client of the page.
+#[derive(Clone, Copy, Debug)]
+pub struct Client {
+    /// Its address.
+    pub address: SocketAddr,
+    /// Whether it is on this host.
+    pub is_near: bool,
+    /// Whether its connection has not logged in before.
+    pub is_new: bool,
+}
+
 /// What a command answers.
 pub enum Asked {
     /// Its reply.
@@ -90,27 +113,40 @@ pub struct Web {
 }
 
 impl Web {
-    /// Begins to answer requests on a listener, on a thread of its own.
+    /// Begins to answer requests on listeners, on a thread of its own.
     ///
     /// # Errors
     /// The operating system refuses the thread or its event queue.
-    pub fn start(listener: TcpListener, facts: Arc<dyn Facts>) -> io::Result<Self> {
-        listener.set_nonblocking(true)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    pub fn start(listeners: Vec<TcpListener>, limits: Limits, facts: Arc<dyn Facts>) -> io::Result<Self> {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().max_blocking_threads(login::CHECKS_MAX).build()?;
         let (end, ended) = oneshot::channel::<()>();
-        let listener = {
+        let strangers = Arc::new(Mutex::new(Strangers::default()));
+        let doors = {
             let _entered = runtime.enter();
-            tokio::net::TcpListener::from_std(listener)?
+            let door = |listener: TcpListener| {
+                listener.set_nonblocking(true)?;
+                let listener = tokio::net::TcpListener::from_std(listener)?;
+                Ok(Door::new(listener, facts.clone(), limits, strangers.clone()))
+            };
+            listeners.into_iter().map(door).collect::<io::Result<Vec<_>>>()?
         };
         let thread = thread::Builder::new().name("web".to_owned()).spawn(move || {
             runtime.block_on(async {
                 let live = Arc::new(Live::new());
                 let (followed, followed_facts) = (live.clone(), facts.clone());
                 let following = tokio::spawn(async move { followed.follow(&*followed_facts).await });
-                let served = tokio::spawn(async { axum::serve(listener, routes::routes(facts, live)).await });
+                let routes = routes::routes(facts, live).into_make_service_with_connect_info::<Visitor>();
+                let served: Vec<_> = doors
+                    .into_iter()
+                    .map(|door| {
+                        let routes = routes.clone();
+                        tokio::spawn(async move { axum::serve(door, routes).await })
+                    })
+                    .collect();
                 // Sent, or dropped: both are the end. Open connections end with the runtime.
                 let _ = ended.await;
-                served.abort();
+                served.iter().for_each(|served| served.abort());
                 following.abort();
             });
         })?;

@@ -1,17 +1,49 @@
-//! Access to keys: clients whose user may run the command that shows them, by HTTP Basic authentication.
+//! Logins by HTTP Basic authentication, as a user of the server.
+//!
+//! L1. A client of another host is shown nothing without a login.
+//! L2. Passwords are checked on threads of their own, [`CHECKS_MAX`] at once: a hash may be slow.
+//! L3. An answer waits as long as the server says, which grows with the failures of the client's address.
 
-use crate::{Access, Facts};
+use crate::routes::Shared;
+use crate::visit::Visit;
+use crate::{Access, Client};
 use axum::http::{HeaderMap, header};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use std::time::Duration;
+
+/// Passwords that are checked at once.
+pub const CHECKS_MAX: usize = 2;
+
+/// What a wrong password costs at least.
+const WRONG_LOGIN: Duration = Duration::from_millis(200);
 
 /// Whether a request may see what a command answers: without a login, or with the one that it carries.
-pub fn access(facts: &dyn Facts, headers: &HeaderMap, words: &[&str]) -> Access {
-    match (facts.access(None, words), credentials(headers)) {
-        (Access::Granted, _) => Access::Granted,
-        (_, Some((user, password))) => facts.access(Some((&user, &password)), words),
-        (refused, None) => refused,
+pub async fn access(shared: &Shared, visit: &Visit, headers: &HeaderMap, words: &[&str]) -> Access {
+    let client = |is_new| Client { address: visit.address, is_near: visit.is_near, is_new };
+    if visit.is_near && shared.facts.access(&client(false), None, words).0 == Access::Granted {
+        return Access::Granted;
     }
+    let Some((user, password)) = credentials(headers) else { return Access::NoLogin };
+    let (facts, client) = (shared.facts.clone(), client(!visit.has_entered()));
+    let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
+    // Closed never, so there is a place at some time.
+    let _place = shared.checks.acquire().await;
+    let checked = tokio::task::spawn_blocking(move || {
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        facts.access(&client, Some((&user, &password)), &words)
+    });
+    // A panic of the thread shows nothing.
+    let (access, delay) = checked.await.unwrap_or((Access::NoLogin, Duration::ZERO));
+    drop(_place);
+    if access != Access::NoLogin {
+        visit.enter();
+    }
+    let delay = if access == Access::NoLogin { delay.max(WRONG_LOGIN) } else { delay };
+    if !delay.is_zero() {
+        tokio::time::sleep(delay).await;
+    }
+    access
 }
 
 /// User and password of `Authorization: Basic dXNlcjpwYXNz`. No user is the default user.

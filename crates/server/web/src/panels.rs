@@ -1,10 +1,12 @@
 //! What panels of the page request separately, since it names keys and clients.
 
-use crate::routes::{Shared, TEXT};
+use crate::door::Visitor;
+use crate::routes::{Shared, refusal};
+use crate::visit::Visit;
 use crate::{Access, Asked, login, replies};
 use axum::Json;
-use axum::extract::{Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{ConnectInfo, Query, State};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use proto::reply::Value as Reply;
 use serde_json::Value;
@@ -13,44 +15,45 @@ use std::time::Duration;
 
 /// Time between two looks at work in progress.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// What a wrong password costs.
-const WRONG_LOGIN: Duration = Duration::from_millis(200);
 /// Longest wait for workers.
 const WAIT_MAX: Duration = Duration::from_secs(120);
 
 type Options = Query<HashMap<String, String>>;
+type From = ConnectInfo<Visitor>;
 
 /// `/api/hotkeys`
-pub async fn hot_keys(state: State<Shared>, headers: HeaderMap) -> Response {
-    show(&state, &headers, &["HOTKEYS", "COUNT", "10"], replies::hot_keys).await
+pub async fn hot_keys(state: State<Shared>, visit: From, headers: HeaderMap) -> Response {
+    show((&state, &visit.0.0, &headers), &["HOTKEYS", "COUNT", "10"], replies::hot_keys).await
 }
 
 /// `/api/slowlog`; with `?values=1` it shows the arguments of calls.
-pub async fn slow_log(state: State<Shared>, Query(options): Options, headers: HeaderMap) -> Response {
+pub async fn slow_log(state: State<Shared>, visit: From, Query(options): Options, headers: HeaderMap) -> Response {
     let shows_values = options.get("values").is_some_and(|value| value == "1");
-    show(&state, &headers, &["SLOWLOG", "GET", "20"], |reply| replies::slow_log(reply, shows_values)).await
+    show((&state, &visit.0.0, &headers), &["SLOWLOG", "GET", "20"], |reply| replies::slow_log(reply, shows_values))
+        .await
 }
 
 /// `/api/clients`
-pub async fn clients(state: State<Shared>, headers: HeaderMap) -> Response {
-    show(&state, &headers, &["CLIENT", "LIST"], replies::clients).await
+pub async fn clients(state: State<Shared>, visit: From, headers: HeaderMap) -> Response {
+    show((&state, &visit.0.0, &headers), &["CLIENT", "LIST"], replies::clients).await
 }
 
 /// `/api/explain`, with `?prefix=` and `?depth=`.
-pub async fn explain(state: State<Shared>, Query(options): Options, headers: HeaderMap) -> Response {
+pub async fn explain(state: State<Shared>, visit: From, Query(options): Options, headers: HeaderMap) -> Response {
     let option = |name: &str, default: &'static str| options.get(name).cloned().unwrap_or_else(|| default.to_owned());
     let (prefix, depth) = (option("prefix", ""), option("depth", "1"));
     let words = ["MEMORY", "EXPLAIN", "PREFIX", &prefix, "DEPTH", &depth];
-    show(&state, &headers, &words, replies::explained).await
+    show((&state, &visit.0.0, &headers), &words, replies::explained).await
 }
 
-async fn show(state: &Shared, headers: &HeaderMap, words: &[&str], render: impl Fn(&Reply) -> Value) -> Response {
-    match login::access(&*state.facts, headers, words) {
+async fn show(
+    (state, visit, headers): (&Shared, &Visit, &HeaderMap),
+    words: &[&str],
+    render: impl Fn(&Reply) -> Value,
+) -> Response {
+    match login::access(state, visit, headers, words).await {
         Access::Granted => {}
         Access::NoLogin => {
-            if headers.contains_key(header::AUTHORIZATION) {
-                tokio::time::sleep(WRONG_LOGIN).await;
-            }
             return refusal(StatusCode::UNAUTHORIZED, "keys and clients need the login of a user of the server\n");
         }
         Access::Forbidden => {
@@ -77,8 +80,4 @@ async fn wait(look: Box<dyn Fn() -> Option<Vec<u8>> + Send + Sync>) -> Vec<u8> {
         }
         tokio::time::sleep(LOOK_AGAIN).await;
     }
-}
-
-fn refusal(status: StatusCode, text: &str) -> Response {
-    (status, [(header::CONTENT_TYPE, TEXT)], text.to_owned()).into_response()
 }

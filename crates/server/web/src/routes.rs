@@ -1,12 +1,15 @@
 //! Which path answers what.
 
+use crate::door::Visitor;
 use crate::figures::Figures;
 use crate::live::Live;
+use crate::login::{self, CHECKS_MAX};
 use crate::metrics::Format;
-use crate::{Facts, json, metrics, panels};
-use axum::extract::{Query, Request, State};
+use crate::visit::Visit;
+use crate::{Access, Facts, json, metrics, panels};
+use axum::extract::{ConnectInfo, Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -15,6 +18,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::WatchStream;
 
@@ -23,6 +27,8 @@ use tokio_stream::wrappers::WatchStream;
 pub struct Shared {
     /// The server.
     pub facts: Arc<dyn Facts>,
+    /// Places for passwords that are checked.
+    pub checks: Arc<Semaphore>,
     live: Arc<Live>,
 }
 
@@ -37,6 +43,7 @@ const HISTORY_SECONDS: usize = 3600;
 
 /// All paths.
 pub fn routes(facts: Arc<dyn Facts>, live: Arc<Live>) -> Router {
+    let shared = Shared { facts, checks: Arc::new(Semaphore::new(CHECKS_MAX)), live };
     Router::new()
         .route("/", get(|| file(HTML, include_str!("page/page.html"))))
         .route("/page.js", get(|| file(SCRIPT, include_str!("page/page.js"))))
@@ -52,18 +59,25 @@ pub fn routes(facts: Arc<dyn Facts>, live: Arc<Live>) -> Router {
         .route("/api/slowlog", get(panels::slow_log))
         .route("/api/clients", get(panels::clients))
         .route("/api/explain", get(panels::explain))
-        .layer(from_fn(guard))
-        .with_state(Shared { facts, live })
+        .layer(from_fn_with_state(shared.clone(), guard))
+        .with_state(shared)
 }
 
-/// A page of another site, whose name was made to lead here, gets nothing; and no answer is kept or framed.
-async fn guard(request: Request, next: Next) -> Response {
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    if !host.is_some_and(is_address) {
-        let text = "421 Misdirected Request: use an address or localhost, such as http://127.0.0.1:9121/\n";
-        return (StatusCode::MISDIRECTED_REQUEST, [(header::CONTENT_TYPE, TEXT)], text).into_response();
+/// Refuses what a client may not see, and says that no answer is to be kept or framed.
+async fn guard(
+    State(shared): State<Shared>,
+    ConnectInfo(Visitor(visit)): ConnectInfo<Visitor>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let headers = request.headers().clone();
+    let mut response = match visit.is_near {
+        true => checked_host(&headers),
+        false => checked_login(&shared, &visit, request.uri().path().to_owned(), &headers).await,
+    };
+    if response.status() == StatusCode::OK {
+        response = next.run(request).await;
     }
-    let mut response = next.run(request).await;
     for (name, value) in [
         (header::CACHE_CONTROL, "no-store"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -77,6 +91,39 @@ async fn guard(request: Request, next: Next) -> Response {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     response
+}
+
+/// On this host, a page of another site whose name was made to lead here gets nothing.
+fn checked_host(headers: &HeaderMap) -> Response {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    match host.is_some_and(is_address) {
+        true => StatusCode::OK.into_response(),
+        false => {
+            let text = "421 Misdirected Request: use an address or localhost, such as http://127.0.0.1:9121/\n";
+            refusal(StatusCode::MISDIRECTED_REQUEST, text)
+        }
+    }
+}
+
+/// Clients of other hosts log in first, as a user who may see what `/metrics` shows, or who may ask whether the server
+/// works.
+async fn checked_login(shared: &Shared, visit: &Visit, path: String, headers: &HeaderMap) -> Response {
+    let command = if matches!(path.as_str(), "/healthz" | "/readyz") { "PING" } else { "INFO" };
+    match login::access(shared, visit, headers, &[command]).await {
+        Access::Granted => StatusCode::OK.into_response(),
+        Access::NoLogin => {
+            let mut response = refusal(StatusCode::UNAUTHORIZED, "log in as a user of the server with a password\n");
+            let asks = HeaderValue::from_static("Basic realm=\"onggi\", charset=\"UTF-8\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, asks);
+            response
+        }
+        Access::Forbidden => refusal(StatusCode::FORBIDDEN, &format!("this user may not run {command}\n")),
+    }
+}
+
+/// A refusal in a sentence.
+pub fn refusal(status: StatusCode, text: &str) -> Response {
+    (status, [(header::CONTENT_TYPE, TEXT)], text.to_owned()).into_response()
 }
 
 /// Whether a Host header names an address or this machine, and not a name that others control.

@@ -3,10 +3,16 @@
 use config::Loaded;
 use server::observe;
 use server::serve::Control;
-use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use web::{Access, Asked, Facts, Web};
+use std::time::Duration;
+use tls::ServerConfig;
+use web::{Access, Asked, Client, Facts, Limits, Web};
+
+/// Connections that the kernel completes before they are accepted.
+const BACKLOG: i32 = 128;
 
 /// The server's word about itself.
 struct Server(Control);
@@ -27,12 +33,19 @@ impl Facts for Server {
         })
     }
 
-    fn access(&self, login: Option<(&str, &str)>, words: &[&str]) -> Access {
-        match self.0.access(login, words) {
+    fn access(&self, client: &Client, login: Option<(&str, &str)>, words: &[&str]) -> (Access, Duration) {
+        let visitor = observe::Visitor { address: client.address, is_near: client.is_near, is_new: client.is_new };
+        let (access, delay) = self.0.access(&visitor, login, words);
+        let access = match access {
             observe::Access::Granted => Access::Granted,
             observe::Access::NoLogin => Access::NoLogin,
             observe::Access::Forbidden => Access::Forbidden,
-        }
+        };
+        (access, delay)
+    }
+
+    fn tls(&self) -> Option<Arc<ServerConfig>> {
+        self.0.tls()
     }
 
     fn health(&self) -> Result<(), String> {
@@ -46,42 +59,65 @@ impl Facts for Server {
 
 /// What became of the page.
 pub enum Page {
-    /// It is at this port. It ends with this value.
-    Open(u16, #[expect(dead_code, reason = "kept for its end")] Web),
-    /// `http-port` is 0.
+    /// It is at these addresses. It ends with this value.
+    Open(Vec<String>, #[expect(dead_code, reason = "kept for its end")] Web),
+    /// `http-port` is 0, or `http-bind` is empty.
     Off,
-    /// Another program uses the port that no setting asks for.
-    Taken(u16),
+    /// Another program uses this address, that no setting asks for.
+    Taken(SocketAddr),
 }
 
-/// Begins to answer on `http-port`. Loopback alone: there is no login.
+/// Begins to answer on `http-port`. Clients of other hosts log in, over TLS: the settings have neither, or both.
 ///
 /// # Errors
-/// The address cannot be listened on. A port in use is an error only if a setting asks for it.
+/// An address cannot be listened on. A port in use is an error only if a setting asks for it.
 pub fn start(loaded: &Loaded, control: &Control) -> io::Result<Page> {
-    let port = loaded.settings.http_port;
-    if port == 0 {
+    let settings = &loaded.settings;
+    if settings.http_port == 0 || settings.http_bind.is_empty() {
         return Ok(Page::Off);
     }
-    let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
-        Ok(listener) => listener,
-        Err(_) if !loaded.given.contains("http-port") => return Ok(Page::Taken(port)),
-        Err(error) => {
-            let text = format!(
-                "cannot listen on 127.0.0.1:{port} (http-port): {error}; choose another with --http-port, or 0 for no \
-                 page"
-            );
-            return Err(io::Error::new(error.kind(), text));
+    let (mut listeners, mut places) = (Vec::new(), Vec::new());
+    let is_asked_for = loaded.given.contains("http-port") || loaded.given.contains("http-bind");
+    for bind in &settings.http_bind {
+        let address = SocketAddr::new(bind.ip(), settings.http_port);
+        match listen(address) {
+            Ok(listener) => listeners.push(listener),
+            Err(error) if bind.optional && error.kind() != ErrorKind::AddrInUse => continue,
+            Err(_) if !is_asked_for => return Ok(Page::Taken(address)),
+            Err(error) => {
+                let text = format!(
+                    "cannot listen on {address} (http-port): {error}; choose another with --http-port, or 0 for no page"
+                );
+                return Err(io::Error::new(error.kind(), text));
+            }
         }
+        let scheme = if settings.http_tls { "https" } else { "http" };
+        places.push(format!("{scheme}://{address}/, {scheme}://{address}/metrics"));
+    }
+    let limits = Limits {
+        is_tls: settings.http_tls,
+        login_within: Duration::from_secs(match settings.login_timeout_seconds {
+            0 => 3600,
+            seconds => seconds.into(),
+        }),
+        is_near: |address| address.ip().to_canonical().is_loopback(),
     };
-    Ok(Page::Open(port, Web::start(listener, Arc::new(Server(control.clone())))?))
+    Ok(Page::Open(places, Web::start(listeners, limits, Arc::new(Server(control.clone())))?))
+}
+
+/// Listens on an address. IPv6 sockets take IPv6 only, so that both families can be bound side by side.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    match server::listen::listen_tcp(address, BACKLOG)? {
+        server::listen::Listener::Tcp(listener) => Ok(TcpListener::from(OwnedFd::from(listener))),
+        server::listen::Listener::Unix(_) => Err(ErrorKind::Unsupported.into()),
+    }
 }
 
 impl Page {
     /// Where the page is, for the first lines of the log.
     pub fn place(&self) -> String {
         match self {
-            Self::Open(port, _) => format!("http://127.0.0.1:{port}/, http://127.0.0.1:{port}/metrics"),
+            Self::Open(places, _) => places.join(", "),
             Self::Off => "none (http-port 0)".to_owned(),
             Self::Taken(_) => "none".to_owned(),
         }
@@ -89,10 +125,10 @@ impl Page {
 
     /// What the operator should know.
     pub fn warning(&self) -> Option<String> {
-        let Self::Taken(port) = self else { return None };
+        let Self::Taken(address) = self else { return None };
         Some(format!(
-            "no page and no metrics: another program uses 127.0.0.1:{port}; choose another port with --http-port, or 0 \
-             for no page"
+            "no page and no metrics: another program uses {address}; choose another port with --http-port, or 0 for no \
+             page"
         ))
     }
 }

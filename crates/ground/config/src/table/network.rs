@@ -104,16 +104,37 @@ pub(super) static NETWORK: &[Directive] = &[
 ];
 
 /// What an operator sees over HTTP.
-pub(super) static HTTP: &[Directive] = &[Directive::supported(
-    "http-port",
-    integer!(http_port: 0, 65535),
-    "9121",
-    "",
-    "The TCP port of 127.0.0.1 that shows the server to a browser (`/`), its figures to Prometheus (`/metrics`), and whether it \
-     works and serves (`/healthz`, `/readyz`). There is no login, so other addresses are not offered. If another program uses \
-     the port, the start fails; without a setting the server warns and starts without the page. 0 opens no port.",
-)
-.at_start()];
+pub(super) static HTTP: &[Directive] = &[
+    Directive::supported(
+        "http-port",
+        integer!(http_port: 0, 65535),
+        "9121",
+        "",
+        "The TCP port that shows the server to a browser (`/`), its figures to Prometheus (`/metrics`), and whether it works and \
+         serves (`/healthz`, `/readyz`). If another program uses the port, the start fails; without a setting the server warns and \
+         starts without the page. 0 opens no port.",
+    )
+    .at_start(),
+    Directive::supported(
+        "http-bind",
+        Field::Addresses { get: |s| &s.http_bind, set: |s, addresses| s.http_bind = addresses },
+        "127.0.0.1",
+        "",
+        "The addresses of `http-port`, in the words of `bind`. Clients of other hosts need a login for every path, by HTTP basic \
+         authentication: a user with a password who may run INFO. So any address but loopback needs `http-tls yes`, and \
+         `requirepass`, `aclfile` or `user` lines.",
+    )
+    .at_start(),
+    Directive::supported(
+        "http-tls",
+        flag!(http_tls),
+        "no",
+        "",
+        "Whether the page and the metrics are served by HTTPS. The certificates are those of `tls-port`, and `tls-auth-clients` \
+         says whether clients need one.",
+    )
+    .at_start(),
+];
 
 /// What memcached clients get.
 pub(super) static MEMCACHED: &[Directive] = &[

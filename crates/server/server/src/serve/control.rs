@@ -2,13 +2,14 @@
 
 use crate::encryption;
 use crate::executor::Shared;
-use crate::observe::{self, Access, Asked};
+use crate::observe::{self, Access, Asked, Visitor};
 use admin::{Configuration, ShutdownRequest};
 use command::login::Login;
 use command::stats::bucket_upper_ns;
 use config::Settings;
 use std::sync::{Arc, OnceLock, Weak};
-use tls::TlsError;
+use std::time::Duration;
+use tls::{ServerConfig, TlsError};
 
 /// How the process reaches its server. Clones are handles of the same.
 #[derive(Clone, Default)]
@@ -56,11 +57,17 @@ impl Control {
         observe::ask(&*self.server.get()?.upgrade()?, words)
     }
 
-    /// Whether a user with this password may run a command; `None` is a client that has not logged in. There are no
-    /// users before the server has begun, and after its end.
-    pub fn access(&self, login: Option<(&str, &str)>, words: &[&str]) -> Access {
+    /// Whether a client of the page may run a command, and how long the answer has to be kept back. There are no users
+    /// before the server has begun, and after its end.
+    pub fn access(&self, from: &Visitor, login: Option<(&str, &str)>, words: &[&str]) -> (Access, Duration) {
         let shared = self.server.get().and_then(Weak::upgrade);
-        shared.map_or(Access::NoLogin, |shared| observe::access(&shared, login, words))
+        shared.map_or((Access::NoLogin, Duration::ZERO), |shared| observe::access(&shared, from, login, words))
+    }
+
+    /// What a new connection with TLS begins with; `None` without certificates, before the server has begun, and after
+    /// its end.
+    pub fn tls(&self) -> Option<Arc<ServerConfig>> {
+        self.server.get()?.upgrade()?.host.part::<Arc<tls::Contexts>>().server()
     }
 
     /// Calls of all commands since the start by their duration, and the longest duration of each bucket in nanoseconds.
