@@ -7,6 +7,7 @@ Without a browser (no --chromium) only the metrics are checked.
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 import time
@@ -75,6 +76,20 @@ def every_panel_has_data(browser):
     browser.wait("document.querySelectorAll('#prefixes .treemap li button').length >= 3", "the map of prefixes")
     browser.wait("document.querySelectorAll('#durability svg rect').length > 0", "the time line")
     assert "onggi restore --from" in browser.run("document.querySelector('#durability code').textContent")
+
+
+def every_field_has_its_meaning(browser):
+    """All figures, which the page has from the table of the program."""
+    browser.run("document.querySelector('#all summary').click()")
+    rows = "[...document.querySelectorAll('#all tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))"
+    browser.wait(f"{rows}.length > 150", "the rows of all figures")
+    found = {row[0]: row[1:] for row in browser.run(rows)}
+    assert re.fullmatch(r"[\d.]+ [KM]iB", found["used_memory"][0]), found["used_memory"]
+    assert found["used_memory"][2] == "redis_memory_used_bytes", found["used_memory"]
+    assert found["aof_last_write_status"][0] == "ok", found["aof_last_write_status"]
+    is_clear = lambda cells: cells[1].endswith(".") and not re.search("NaN|undefined", cells[0])
+    unclear = [row for row, cells in found.items() if not is_clear(cells)]
+    assert not unclear, unclear
 
 
 def values_are_shown_when_asked_for(browser):
@@ -155,6 +170,7 @@ def check_page(checks, port, options, scratch):
     with Browser(options.chromium, scratch / "profile") as browser:
         checks.run("the page loads in less than a second", lambda: quick_load(browser, url))
         checks.run("every panel has data", lambda: every_panel_has_data(browser))
+        checks.run("every field of INFO has its meaning", lambda: every_field_has_its_meaning(browser))
         checks.run("values are shown when asked for", lambda: values_are_shown_when_asked_for(browser))
         checks.run("axe-core finds no serious fault, light and dark", lambda: no_serious_fault(browser, options.axe))
         checks.run("the keyboard reaches every control", lambda: keyboard_reaches_everything(browser))

@@ -4,6 +4,7 @@ mod commands;
 mod encryption;
 mod sections;
 
+use base::figures::Figure;
 use command::spec::{Argument, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop};
 
@@ -93,8 +94,13 @@ fn info(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Adds one line.
-fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
+/// Adds the line of a figure.
+fn line(text: &mut String, figure: &Figure, value: impl std::fmt::Display) {
+    line_of_family(text, figure.field, value);
+}
+
+/// Adds a line that is one of several: `db0`, `cmdstat_get`, `listener0`, or a figure for people.
+fn line_of_family(text: &mut String, name: &str, value: impl std::fmt::Display) {
     use std::fmt::Write;
     // Writing to a string cannot fail.
     let _ = write!(text, "{name}:{value}\r\n");

@@ -1,5 +1,5 @@
-//! The reference of commands is that of the rows. `ONGGI_REGENERATE=1 cargo test -p onggi-admin --test reference` writes
-//! it.
+//! The reference of commands is that of the rows.
+//! `ONGGI_REGENERATE=1 cargo test -p onggi-admin --test reference` writes it.
 
 use command::CommandSpec;
 use command::CommandTable;

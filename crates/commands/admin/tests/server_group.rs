@@ -305,6 +305,34 @@ fn commands_are_described() {
 /// Each command of Valkey has a row, or an error that says why it is absent. COMMAND describes what works, so no name
 /// is both.
 #[test]
+fn fields_of_info_are_rows_in_their_order() {
+    use base::figures::{FAMILIES, TABLE};
+    let mut server = Server::new();
+    let text = server.run("INFO everything");
+    let (mut section, mut last) = (String::new(), 0);
+    for line in text.lines() {
+        if let Some(heading) = line.strip_prefix("# ") {
+            section = heading.to_lowercase();
+        }
+        let Some((field, _)) = line.split_once(':') else { continue };
+        let is_of_family = FAMILIES.iter().any(|family| field.starts_with(family.beginning) && section != "disk");
+        if is_of_family || field.ends_with("_human") || field.starts_with("listener") {
+            continue;
+        }
+        let at = TABLE.iter().position(|row| row.field == field).unwrap_or_else(|| panic!("{field} has no row"));
+        assert_eq!(TABLE[at].section, section, "{field}");
+        assert!(at >= last, "{field} comes before {}", TABLE[last].field);
+        last = at;
+    }
+    let written = [include_str!("../src/info/sections.rs"), include_str!("../src/info/encryption.rs")].concat();
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let named: Vec<_> = written.split("&fields::").filter_map(|rest| rest.split(|c| !is_word(c)).next()).collect();
+    for row in TABLE {
+        assert!(named.contains(&row.field.to_uppercase().as_str()), "nothing writes {}", row.field);
+    }
+}
+
+#[test]
 fn every_command_of_valkey_has_a_row_or_a_reason() {
     let mut server = Server::new();
     let listed = server.run("COMMAND LIST");

@@ -1,11 +1,12 @@
 //! What every layer shares: ids, clock, randomness, checksums, varints, integers as text, the key's hash and slot, glob
-//! patterns.
+//! patterns, the table of figures.
 //! No I/O happens here, and nothing here knows a file, a socket or a command.
 #![forbid(unsafe_code)]
 
 pub mod checksum;
 pub mod clock;
 pub mod double;
+pub mod figures;
 pub mod glob;
 mod grisu;
 pub mod hash;

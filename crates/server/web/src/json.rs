@@ -1,12 +1,25 @@
 //! Figures as JSON for the page.
 
 use crate::figures::Figures;
+use crate::metrics::kind_word;
+use base::figures::TABLE;
 use serde_json::{Map, Value};
 
 /// One object: numbers as numbers, other values as text.
 pub fn object(figures: &Figures<'_>) -> Value {
     let field = |(name, value): &(&str, &str)| ((*name).to_owned(), value_of(value));
     Value::Object(figures.all().iter().map(field).collect::<Map<_, _>>())
+}
+
+/// What the fields of INFO are, in their order.
+pub fn table() -> Value {
+    let row = |row: &&base::figures::Figure| {
+        serde_json::json!({
+            "section": row.section, "field": row.field, "metric": row.metric, "kind": kind_word(row.kind),
+            "unit": row.unit.word(), "help": row.help,
+        })
+    };
+    TABLE.iter().map(row).collect()
 }
 
 /// A number only if JSON writes it as it stands: `007` and `1e400` are text.

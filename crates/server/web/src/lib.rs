@@ -40,7 +40,6 @@ use tokio::sync::oneshot;
 pub use door::Limits;
 pub use figures::{Figures, List};
 pub use history::{FIELDS, History, SAMPLES_MAX, Sample};
-pub use metrics::{Metric, TABLE};
 pub use warnings::{Warning, warnings};
 
 /// What the server says about itself. Called on the web thread; may block for milliseconds.

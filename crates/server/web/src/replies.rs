@@ -72,6 +72,34 @@ pub fn clients(reply: &Reply) -> Value {
     text(reply).lines().map(object).collect()
 }
 
+/// A command, its calls, and its buckets: most microseconds, and the calls that took no more.
+pub type Durations = (String, i64, Vec<(i64, i64)>);
+
+/// LATENCY HISTOGRAM in RESP3.
+pub fn histograms(reply: &Reply) -> Vec<Durations> {
+    let commands = pairs(reply).iter().map(|(name, about)| {
+        let part = |wanted: &str| pairs(about).iter().find(|(part, _)| text(part) == wanted).map(|(_, value)| value);
+        let buckets = part("histogram_usec").map(pairs).unwrap_or_default();
+        let buckets = buckets.iter().filter_map(|(upper, calls)| Some((integer(upper)?, integer(calls)?)));
+        (text(name), part("calls").and_then(integer).unwrap_or_default(), buckets.collect())
+    });
+    commands.collect()
+}
+
+fn pairs(reply: &Reply) -> &[(Reply, Reply)] {
+    match reply {
+        Reply::Map(pairs) => pairs,
+        _ => &[],
+    }
+}
+
+fn integer(reply: &Reply) -> Option<i64> {
+    match reply {
+        Reply::Integer(number) => Some(*number),
+        _ => None,
+    }
+}
+
 fn elements(reply: &Reply) -> Option<&[Reply]> {
     match reply {
         Reply::Array(all) => Some(all),

@@ -6,7 +6,7 @@ use crate::live::Live;
 use crate::login::{self, CHECKS_MAX};
 use crate::metrics::Format;
 use crate::visit::Visit;
-use crate::{Access, Facts, json, metrics, panels};
+use crate::{Access, Asked, Facts, json, metrics, panels, replies};
 use axum::extract::{ConnectInfo, Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
@@ -53,6 +53,7 @@ pub fn routes(facts: Arc<dyn Facts>, live: Arc<Live>) -> Router {
         .route("/healthz", get(|State(shared): State<Shared>| async move { state(shared.facts.health()) }))
         .route("/readyz", get(|State(shared): State<Shared>| async move { state(shared.facts.readiness()) }))
         .route("/api/info", get(info))
+        .route("/api/figures", get(|| async { Json(json::table()) }))
         .route("/api/history", get(history))
         .route("/api/live", get(events))
         .route("/api/hotkeys", get(panels::hot_keys))
@@ -144,7 +145,11 @@ async fn all_metrics(State(shared): State<Shared>, headers: HeaderMap) -> impl I
     let format = Format::accepted(accepted);
     let text = shared.facts.info();
     let figures = text.as_deref().map(Figures::parse);
-    ([(header::CONTENT_TYPE, format.content_type())], metrics::render(figures.as_ref(), format))
+    let durations = match shared.facts.ask(&["LATENCY", "HISTOGRAM"]) {
+        Some(Asked::Reply(reply)) => replies::parse(&reply),
+        _ => None,
+    };
+    ([(header::CONTENT_TYPE, format.content_type())], metrics::render(figures.as_ref(), durations.as_ref(), format))
 }
 
 async fn info(State(shared): State<Shared>) -> Response {

@@ -1,6 +1,6 @@
 //! The sections of INFO with a line for each command that was called.
 
-use super::line;
+use super::line_of_family;
 use crate::histogram::Histogram;
 use crate::{Configuration, Figures};
 use command::{CommandTable, Ctx};
@@ -21,7 +21,7 @@ pub(super) fn statistics(ctx: &mut Ctx<'_>, text: &mut String) {
         let us = sum(|it| it.nanoseconds.get()) as f64 / 1000.0;
         let per_call = us / calls.max(1) as f64;
         let failed = sum(|it| it.failed.get());
-        line(
+        line_of_family(
             text,
             &format!("cmdstat_{name}"),
             format_args!(
@@ -41,7 +41,7 @@ pub(super) fn errors(ctx: &mut Ctx<'_>, text: &mut String) {
         }
     }
     for (code, count) in errors {
-        line(text, &format!("errorstat_{}", code.escape_ascii()), format_args!("count={count}"));
+        line_of_family(text, &format!("errorstat_{}", code.escape_ascii()), format_args!("count={count}"));
     }
 }
 
@@ -62,6 +62,6 @@ pub(super) fn latencies(ctx: &mut Ctx<'_>, text: &mut String) {
             .iter()
             .map(|percent| format!("p{percent}={:.3}", histogram.percentile_ns(*percent) as f64 / 1000.0))
             .collect();
-        line(text, &format!("latency_percentiles_usec_{name}"), shown.join(","));
+        line_of_family(text, &format!("latency_percentiles_usec_{name}"), shown.join(","));
     }
 }

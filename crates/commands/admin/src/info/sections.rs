@@ -1,11 +1,12 @@
 //! What each section of INFO says. Names of fields are those of Redis and Valkey, which tools look for; fields that
 //! stand for something this server has not (replicas, scripts, forks) are there when a tool reads them, and zero.
 
-use super::{human, line};
+use super::{human, line, line_of_family};
 use crate::about::{self, About};
 use crate::memory::MemoryNow;
 use crate::{Configuration, Figures};
 use base::DbIndex;
+use base::figures::{self as fields, Figure};
 use cmdlog::LogMode;
 use command::Ctx;
 use command::acl::Reason;
@@ -25,8 +26,8 @@ use store::gate::LoadProgress;
 const SAMPLES_PER_SECOND: u32 = 10;
 
 /// Adds lines for what is not there, and so is zero.
-fn zeros(text: &mut String, names: &[&str]) {
-    names.iter().for_each(|name| line(text, name, 0));
+fn zeros(text: &mut String, figures: &[&Figure]) {
+    figures.iter().for_each(|figure| line(text, figure, 0));
 }
 
 pub(super) fn server(ctx: &mut Ctx<'_>, text: &mut String) {
@@ -34,34 +35,37 @@ pub(super) fn server(ctx: &mut Ctx<'_>, text: &mut String) {
     let settings = ctx.host.part::<Configuration>().current();
     let uptime = (ctx.now() - about.started_at).max(0) / 1000;
     let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
-    line(text, "redis_version", about::REDIS_VERSION);
-    line(text, "server_name", "onggi");
-    line(text, "onggi_version", about::VERSION);
-    line(text, "redis_git_sha1", "00000000");
-    line(text, "redis_git_dirty", 0);
-    line(text, "redis_build_id", about::build_id());
-    line(text, "redis_mode", "standalone");
-    line(text, "server_mode", "standalone");
-    line(text, "os", about::operating_system());
-    line(text, "arch_bits", usize::BITS);
-    line(text, "monotonic_clock", "CLOCK_MONOTONIC, durations by the processor's time stamp counter");
-    line(text, "multiplexing_api", "epoll");
-    line(text, "process_id", std::process::id());
-    line(text, "process_supervised", "no");
-    line(text, "run_id", &about.run_id);
+    line(text, &fields::REDIS_VERSION, about::REDIS_VERSION);
+    line(text, &fields::SERVER_NAME, "onggi");
+    line(text, &fields::ONGGI_VERSION, about::VERSION);
+    line(text, &fields::REDIS_GIT_SHA1, "00000000");
+    line(text, &fields::REDIS_GIT_DIRTY, 0);
+    line(text, &fields::REDIS_BUILD_ID, about::build_id());
+    line(text, &fields::REDIS_MODE, "standalone");
+    line(text, &fields::SERVER_MODE, "standalone");
+    line(text, &fields::OS, about::operating_system());
+    line(text, &fields::ARCH_BITS, usize::BITS);
+    line(text, &fields::MONOTONIC_CLOCK, "CLOCK_MONOTONIC, durations by the processor's time stamp counter");
+    line(text, &fields::MULTIPLEXING_API, "epoll");
+    line(text, &fields::PROCESS_ID, std::process::id());
+    line(text, &fields::PROCESS_SUPERVISED, "no");
+    line(text, &fields::RUN_ID, &about.run_id);
     // As in Valkey, the port of TLS stands in for the other.
-    line(text, "tcp_port", if settings.port == 0 { settings.tls_port } else { settings.port });
-    line(text, "server_time_usec", ctx.now() * 1000);
-    line(text, "uptime_in_seconds", uptime);
-    line(text, "uptime_in_days", uptime / 86_400);
-    line(text, "hz", SAMPLES_PER_SECOND);
-    line(text, "configured_hz", SAMPLES_PER_SECOND);
-    line(text, "executable", path(&about.executable));
-    line(text, "config_file", path(&about.config_file));
-    line(text, "io_threads_active", 0);
-    line(text, "workers", ctx.host.part::<Arc<Figures>>().worker_count());
-    line(text, "shards", ctx.host.part::<Arc<Store>>().shard_ids().len());
-    listeners(&settings).iter().enumerate().for_each(|(number, shown)| line(text, &format!("listener{number}"), shown));
+    line(text, &fields::TCP_PORT, if settings.port == 0 { settings.tls_port } else { settings.port });
+    line(text, &fields::SERVER_TIME_USEC, ctx.now() * 1000);
+    line(text, &fields::UPTIME_IN_SECONDS, uptime);
+    line(text, &fields::UPTIME_IN_DAYS, uptime / 86_400);
+    line(text, &fields::HZ, SAMPLES_PER_SECOND);
+    line(text, &fields::CONFIGURED_HZ, SAMPLES_PER_SECOND);
+    line(text, &fields::EXECUTABLE, path(&about.executable));
+    line(text, &fields::CONFIG_FILE, path(&about.config_file));
+    line(text, &fields::IO_THREADS_ACTIVE, 0);
+    line(text, &fields::WORKERS, ctx.host.part::<Arc<Figures>>().worker_count());
+    line(text, &fields::SHARDS, ctx.host.part::<Arc<Store>>().shard_ids().len());
+    listeners(&settings)
+        .iter()
+        .enumerate()
+        .for_each(|(number, shown)| line_of_family(text, &format!("listener{number}"), shown));
 }
 
 /// Where RESP clients connect, as Valkey shows it.
@@ -77,30 +81,34 @@ pub(super) fn compression(ctx: &mut Ctx<'_>, text: &mut String) {
     let (policy, settings) = (&store.compression, store.compression.settings());
     let (now, figures) = (store.memory.compressed(), &policy.figures);
     let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
-    line(text, "compression", settings.codec.name());
-    line(text, "compression_values", now.values);
-    line(text, "compression_stored_bytes", now.stored_bytes);
-    line(text, "compression_logical_bytes", now.logical_bytes);
+    line(text, &fields::COMPRESSION, settings.codec.name());
+    line(text, &fields::COMPRESSION_VALUES, now.values);
+    line(text, &fields::COMPRESSION_STORED_BYTES, now.stored_bytes);
+    line(text, &fields::COMPRESSION_LOGICAL_BYTES, now.logical_bytes);
     let pages = policy.leaf_pages();
-    line(text, "compression_leaf_pages_bytes", pages.bytes);
-    line(text, "compression_leaf_pages_gone_bytes", pages.gone_bytes);
-    line(text, "compression_compressed_by_writes", read(&figures.compressed_on_write));
-    line(text, "compression_compressed_in_background", read(&figures.compressed_by_pass));
-    line(text, "compression_decompressed_in_background", read(&figures.decompressed_by_pass));
+    line(text, &fields::COMPRESSION_LEAF_PAGES_BYTES, pages.bytes);
+    line(text, &fields::COMPRESSION_LEAF_PAGES_GONE_BYTES, pages.gone_bytes);
+    line(text, &fields::COMPRESSION_COMPRESSED_BY_WRITES, read(&figures.compressed_on_write));
+    line(text, &fields::COMPRESSION_COMPRESSED_IN_BACKGROUND, read(&figures.compressed_by_pass));
+    line(text, &fields::COMPRESSION_DECOMPRESSED_IN_BACKGROUND, read(&figures.decompressed_by_pass));
     let decompressed = read(&figures.decompressed) + policy.leaves_thawed();
-    line(text, "compression_decompressed_for_commands", decompressed);
-    line(text, "compression_in_vain", read(&figures.in_vain));
-    line(text, "compression_skipped", read(&figures.skipped));
-    line(text, "compression_classes_skipped", policy.resting_classes());
+    line(text, &fields::COMPRESSION_DECOMPRESSED_FOR_COMMANDS, decompressed);
+    line(text, &fields::COMPRESSION_IN_VAIN, read(&figures.in_vain));
+    line(text, &fields::COMPRESSION_SKIPPED, read(&figures.skipped));
+    line(text, &fields::COMPRESSION_CLASSES_SKIPPED, policy.resting_classes());
     let dictionaries = policy.dictionaries.list();
-    line(text, "compression_dictionaries", dictionaries.len());
-    line(text, "compression_dictionaries_in_use", policy.dictionaries_in_use().len());
-    line(text, "compression_dictionary_bytes", dictionaries.iter().map(|found| found.content().len()).sum::<usize>());
-    line(text, "compression_values_with_dictionary", store.memory.values_by_dictionary().values().sum::<u64>());
-    line(text, "compression_cpu_usec", read(&figures.compressing_ns) / 1000);
-    line(text, "compression_background_usec", read(&figures.passing_ns) / 1000);
-    line(text, "compression_shards_to_visit", read(&figures.shards_left));
-    line(text, "compression_rounds", read(&figures.passes));
+    line(text, &fields::COMPRESSION_DICTIONARIES, dictionaries.len());
+    line(text, &fields::COMPRESSION_DICTIONARIES_IN_USE, policy.dictionaries_in_use().len());
+    line(
+        text,
+        &fields::COMPRESSION_DICTIONARY_BYTES,
+        dictionaries.iter().map(|found| found.content().len()).sum::<usize>(),
+    );
+    line(text, &fields::COMPRESSION_VALUES_WITH_DICTIONARY, store.memory.values_by_dictionary().values().sum::<u64>());
+    line(text, &fields::COMPRESSION_CPU_USEC, read(&figures.compressing_ns) / 1000);
+    line(text, &fields::COMPRESSION_BACKGROUND_USEC, read(&figures.passing_ns) / 1000);
+    line(text, &fields::COMPRESSION_SHARDS_TO_VISIT, read(&figures.shards_left));
+    line(text, &fields::COMPRESSION_ROUNDS, read(&figures.passes));
 }
 
 pub(super) fn clients(ctx: &mut Ctx<'_>, text: &mut String) {
@@ -109,20 +117,20 @@ pub(super) fn clients(ctx: &mut Ctx<'_>, text: &mut String) {
     let watched: Vec<usize> = all.iter().map(|client| client.watched()).filter(|keys| *keys > 0).collect();
     let largest =
         |bytes: fn(&command::clients::Held) -> usize| all.iter().map(|client| bytes(&client.held())).max().unwrap_or(0);
-    line(text, "connected_clients", clients.count());
-    line(text, "cluster_connections", 0);
-    line(text, "maxclients", clients.limit());
-    line(text, "client_recent_max_input_buffer", largest(|held| held.input_bytes));
-    line(text, "client_recent_max_output_buffer", largest(|held| held.unsent_bytes));
-    line(text, "blocked_clients", all.iter().filter(|client| client.is_blocked()).count());
-    line(text, "tracking_clients", ctx.host.part::<Arc<Tracking>>().client_count());
-    line(text, "pubsub_clients", all.iter().filter(|it| it.flags().contains(ClientFlags::SUBSCRIBER)).count());
-    line(text, "watching_clients", watched.len());
-    line(text, "clients_in_timeout_table", 0);
-    line(text, "total_watched_keys", watched.iter().sum::<usize>());
+    line(text, &fields::CONNECTED_CLIENTS, clients.count());
+    line(text, &fields::CLUSTER_CONNECTIONS, 0);
+    line(text, &fields::MAXCLIENTS, clients.limit());
+    line(text, &fields::CLIENT_RECENT_MAX_INPUT_BUFFER, largest(|held| held.input_bytes));
+    line(text, &fields::CLIENT_RECENT_MAX_OUTPUT_BUFFER, largest(|held| held.unsent_bytes));
+    line(text, &fields::BLOCKED_CLIENTS, all.iter().filter(|client| client.is_blocked()).count());
+    line(text, &fields::TRACKING_CLIENTS, ctx.host.part::<Arc<Tracking>>().client_count());
+    line(text, &fields::PUBSUB_CLIENTS, all.iter().filter(|it| it.flags().contains(ClientFlags::SUBSCRIBER)).count());
+    line(text, &fields::WATCHING_CLIENTS, watched.len());
+    line(text, &fields::CLIENTS_IN_TIMEOUT_TABLE, 0);
+    line(text, &fields::TOTAL_WATCHED_KEYS, watched.iter().sum::<usize>());
     let awaited = &ctx.host.part::<Arc<Store>>().awaited_keys;
-    line(text, "total_blocking_keys", awaited.keys());
-    line(text, "total_blocking_keys_on_nokey", awaited.absent());
+    line(text, &fields::TOTAL_BLOCKING_KEYS, awaited.keys());
+    line(text, &fields::TOTAL_BLOCKING_KEYS_ON_NOKEY, awaited.absent());
     let (now, pause) = (ctx.now(), ctx.host.part::<Pause>());
     let paused = match pause.is_active(now) {
         false => "none",
@@ -134,9 +142,9 @@ pub(super) fn clients(ctx: &mut Ctx<'_>, text: &mut String) {
         (false, Some(_)) => "client_pause",
         (false, None) => "none",
     };
-    line(text, "paused_reason", reason);
-    line(text, "paused_actions", paused);
-    line(text, "paused_timeout_milliseconds", pause.until(now).map_or(0, |until| until - now));
+    line(text, &fields::PAUSED_REASON, reason);
+    line(text, &fields::PAUSED_ACTIONS, paused);
+    line(text, &fields::PAUSED_TIMEOUT_MILLISECONDS, pause.until(now).map_or(0, |until| until - now));
 }
 
 pub(super) fn memory(ctx: &mut Ctx<'_>, text: &mut String) {
@@ -144,67 +152,72 @@ pub(super) fn memory(ctx: &mut Ctx<'_>, text: &mut String) {
     let use_now = MemoryNow::of(ctx);
     let settings = ctx.host.part::<Configuration>().current();
     let resident = use_now.resident.unwrap_or(use_now.used);
-    amount(text, "used_memory", use_now.used);
-    amount(text, "used_memory_rss", resident);
-    amount(text, "used_memory_peak", use_now.peak);
-    line(text, "used_memory_peak_perc", format_args!("{:.2}%", percent(use_now.used, use_now.peak)));
-    line(text, "used_memory_overhead", use_now.overhead());
-    line(text, "used_memory_startup", use_now.base);
-    line(text, "used_memory_dataset", use_now.dataset());
-    line(text, "used_memory_dataset_perc", format_args!("{:.2}%", use_now.dataset_percent()));
-    line(text, "used_memory_values", use_now.values);
-    line(text, "used_memory_large_values", use_now.large);
-    line(text, "used_memory_thawed", use_now.thawed);
-    line(text, "used_memory_table", use_now.table);
-    line(text, "used_memory_expiration_index", use_now.index);
+    amount(text, &fields::USED_MEMORY, use_now.used);
+    amount(text, &fields::USED_MEMORY_RSS, resident);
+    amount(text, &fields::USED_MEMORY_PEAK, use_now.peak);
+    line(text, &fields::USED_MEMORY_PEAK_PERC, format_args!("{:.2}%", percent(use_now.used, use_now.peak)));
+    line(text, &fields::USED_MEMORY_OVERHEAD, use_now.overhead());
+    line(text, &fields::USED_MEMORY_STARTUP, use_now.base);
+    line(text, &fields::USED_MEMORY_DATASET, use_now.dataset());
+    line(text, &fields::USED_MEMORY_DATASET_PERC, format_args!("{:.2}%", use_now.dataset_percent()));
+    line(text, &fields::USED_MEMORY_VALUES, use_now.values);
+    line(text, &fields::USED_MEMORY_LARGE_VALUES, use_now.large);
+    line(text, &fields::USED_MEMORY_THAWED, use_now.thawed);
+    line(text, &fields::USED_MEMORY_TABLE, use_now.table);
+    line(text, &fields::USED_MEMORY_EXPIRATION_INDEX, use_now.index);
     // Memory is taken from the system in pages and counted so: what is allocated is what is active.
-    line(text, "allocator_allocated", use_now.used);
-    line(text, "allocator_active", use_now.used);
-    line(text, "allocator_resident", resident);
-    line(text, "allocator_muzzy", 0);
-    amount(text, "total_system_memory", about::system_memory_bytes().unwrap_or(0));
+    line(text, &fields::ALLOCATOR_ALLOCATED, use_now.used);
+    line(text, &fields::ALLOCATOR_ACTIVE, use_now.used);
+    line(text, &fields::ALLOCATOR_RESIDENT, resident);
+    line(text, &fields::ALLOCATOR_MUZZY, 0);
+    amount(text, &fields::TOTAL_SYSTEM_MEMORY, about::system_memory_bytes().unwrap_or(0));
     // Scripts and functions share the Lua states of the workers.
-    line(text, "used_memory_lua", scripts.states_bytes);
-    line(text, "used_memory_vm_eval", scripts.states_bytes);
-    line(text, "used_memory_lua_human", human(scripts.states_bytes as u64));
-    line(text, "used_memory_scripts_eval", scripts.scripts_bytes);
-    line(text, "number_of_cached_scripts", scripts.scripts);
-    line(text, "number_of_functions", scripts.functions);
-    line(text, "number_of_libraries", scripts.libraries);
-    line(text, "used_memory_vm_functions", 0);
-    amount(text, "used_memory_vm_total", scripts.states_bytes as u64);
-    line(text, "used_memory_functions", scripts.libraries_bytes);
-    amount(text, "used_memory_scripts", scripts.scripts_bytes.saturating_add(scripts.libraries_bytes) as u64);
-    amount(text, "maxmemory", settings.maxmemory_bytes);
-    line(text, "maxmemory_policy", settings.maxmemory_policy.word());
-    line(text, "allocator_frag_ratio", "1.00");
-    line(text, "allocator_frag_bytes", 0);
-    line(text, "allocator_rss_ratio", format_args!("{:.2}", use_now.resident_ratio()));
-    line(text, "allocator_rss_bytes", use_now.resident_excess());
-    line(text, "rss_overhead_ratio", "1.00");
-    line(text, "rss_overhead_bytes", 0);
-    line(text, "mem_fragmentation_ratio", format_args!("{:.2}", use_now.resident_ratio()));
-    line(text, "mem_fragmentation_bytes", use_now.resident_excess());
+    line(text, &fields::USED_MEMORY_LUA, scripts.states_bytes);
+    line(text, &fields::USED_MEMORY_VM_EVAL, scripts.states_bytes);
+    for_people(text, &fields::USED_MEMORY_LUA, scripts.states_bytes as u64);
+    line(text, &fields::USED_MEMORY_SCRIPTS_EVAL, scripts.scripts_bytes);
+    line(text, &fields::NUMBER_OF_CACHED_SCRIPTS, scripts.scripts);
+    line(text, &fields::NUMBER_OF_FUNCTIONS, scripts.functions);
+    line(text, &fields::NUMBER_OF_LIBRARIES, scripts.libraries);
+    line(text, &fields::USED_MEMORY_VM_FUNCTIONS, 0);
+    amount(text, &fields::USED_MEMORY_VM_TOTAL, scripts.states_bytes as u64);
+    line(text, &fields::USED_MEMORY_FUNCTIONS, scripts.libraries_bytes);
+    amount(text, &fields::USED_MEMORY_SCRIPTS, scripts.scripts_bytes.saturating_add(scripts.libraries_bytes) as u64);
+    amount(text, &fields::MAXMEMORY, settings.maxmemory_bytes);
+    line(text, &fields::MAXMEMORY_POLICY, settings.maxmemory_policy.word());
+    line(text, &fields::ALLOCATOR_FRAG_RATIO, "1.00");
+    line(text, &fields::ALLOCATOR_FRAG_BYTES, 0);
+    line(text, &fields::ALLOCATOR_RSS_RATIO, format_args!("{:.2}", use_now.resident_ratio()));
+    line(text, &fields::ALLOCATOR_RSS_BYTES, use_now.resident_excess());
+    line(text, &fields::RSS_OVERHEAD_RATIO, "1.00");
+    line(text, &fields::RSS_OVERHEAD_BYTES, 0);
+    line(text, &fields::MEM_FRAGMENTATION_RATIO, format_args!("{:.2}", use_now.resident_ratio()));
+    line(text, &fields::MEM_FRAGMENTATION_BYTES, use_now.resident_excess());
     zeros(
         text,
         &[
-            "mem_not_counted_for_evict",
-            "mem_replication_backlog",
-            "mem_total_replication_buffers",
-            "mem_replicas_repl_buffer",
-            "mem_clients_slaves",
+            &fields::MEM_NOT_COUNTED_FOR_EVICT,
+            &fields::MEM_REPLICATION_BACKLOG,
+            &fields::MEM_TOTAL_REPLICATION_BUFFERS,
+            &fields::MEM_REPLICAS_REPL_BUFFER,
+            &fields::MEM_CLIENTS_SLAVES,
         ],
     );
-    line(text, "mem_clients_normal", use_now.clients);
-    zeros(text, &["mem_cluster_links", "mem_aof_buffer"]);
-    line(text, "mem_allocator", "onggi-pages");
-    zeros(text, &["active_defrag_running", "lazyfree_pending_objects", "lazyfreed_objects"]);
+    line(text, &fields::MEM_CLIENTS_NORMAL, use_now.clients);
+    zeros(text, &[&fields::MEM_CLUSTER_LINKS, &fields::MEM_AOF_BUFFER]);
+    line(text, &fields::MEM_ALLOCATOR, "onggi-pages");
+    zeros(text, &[&fields::ACTIVE_DEFRAG_RUNNING, &fields::LAZYFREE_PENDING_OBJECTS, &fields::LAZYFREED_OBJECTS]);
 }
 
 /// A number of bytes, and the same for people.
-fn amount(text: &mut String, name: &str, bytes: u64) {
-    line(text, name, bytes);
-    line(text, &format!("{name}_human"), human(bytes));
+fn amount(text: &mut String, figure: &Figure, bytes: u64) {
+    line(text, figure, bytes);
+    for_people(text, figure, bytes);
+}
+
+/// A number of bytes for people alone.
+fn for_people(text: &mut String, figure: &Figure, bytes: u64) {
+    line_of_family(text, &format!("{}_human", figure.field), human(bytes));
 }
 
 fn percent(part: u64, whole: u64) -> f64 {
@@ -215,48 +228,48 @@ fn percent(part: u64, whole: u64) -> f64 {
 pub(super) fn disk(ctx: &mut Ctx<'_>, text: &mut String) {
     let status = ctx.host.find::<Arc<Durability>>().and_then(|durability| durability.flush_status());
     let Some(FlushStatus { count, flushed, unflushed_bytes, error, databases, rows }) = status else {
-        return line(text, "disk_databases", 0);
+        return line(text, &fields::DISK_DATABASES, 0);
     };
-    line(text, "disk_databases", databases);
-    line(text, "disk_flushes", count);
-    line(text, "disk_last_flush_status", ok_or_err(error.is_none()));
-    line(text, "disk_flushed_lsn", flushed.0);
-    line(text, "disk_unflushed_bytes", unflushed_bytes);
-    line(text, "disk_table_bytes", rows.table_bytes);
-    line(text, "disk_tables", rows.tables);
-    line(text, "disk_memory_bytes", rows.memory_bytes);
-    line(text, "disk_flushed_bytes", rows.flushed_bytes);
-    line(text, "disk_written_bytes", rows.written_bytes);
+    line(text, &fields::DISK_DATABASES, databases);
+    line(text, &fields::DISK_FLUSHES, count);
+    line(text, &fields::DISK_LAST_FLUSH_STATUS, ok_or_err(error.is_none()));
+    line(text, &fields::DISK_FLUSHED_LSN, flushed.0);
+    line(text, &fields::DISK_UNFLUSHED_BYTES, unflushed_bytes);
+    line(text, &fields::DISK_TABLE_BYTES, rows.table_bytes);
+    line(text, &fields::DISK_TABLES, rows.tables);
+    line(text, &fields::DISK_MEMORY_BYTES, rows.memory_bytes);
+    line(text, &fields::DISK_FLUSHED_BYTES, rows.flushed_bytes);
+    line(text, &fields::DISK_WRITTEN_BYTES, rows.written_bytes);
     let amplification = rows.written_bytes as f64 / rows.flushed_bytes.max(1) as f64;
-    line(text, "disk_write_amplification", format!("{amplification:.2}"));
-    line(text, "disk_merges", rows.merges);
-    line(text, "disk_row_reads", rows.reads);
-    line(text, "disk_row_read_usec_per_read", rows.read_us / rows.reads.max(1));
+    line(text, &fields::DISK_WRITE_AMPLIFICATION, format!("{amplification:.2}"));
+    line(text, &fields::DISK_MERGES, rows.merges);
+    line(text, &fields::DISK_ROW_READS, rows.reads);
+    line(text, &fields::DISK_ROW_READ_USEC_PER_READ, rows.read_us / rows.reads.max(1));
 }
 
 /// Values that memory has no room for.
 pub(super) fn tier(ctx: &mut Ctx<'_>, text: &mut String) {
     let tier = ctx.host.find::<Arc<Durability>>().and_then(|durability| durability.tier());
-    let Some(figures) = tier.map(|tier| tier.figures()) else { return line(text, "tier_enabled", 0) };
+    let Some(figures) = tier.map(|tier| tier.figures()) else { return line(text, &fields::TIER_ENABLED, 0) };
     let counts = &ctx.host.part::<Arc<Store>>().tier_counts;
-    line(text, "tier_enabled", 1);
-    line(text, "tier_medium", "file");
-    line(text, "tier_full", u8::from(figures.is_full));
-    line(text, "tier_segments", figures.segments);
-    line(text, "tier_missing_segments", figures.missing_segments);
-    line(text, "tier_bytes", figures.bytes);
-    line(text, "tier_live_bytes", figures.live_bytes);
-    line(text, "tier_dead_bytes", figures.dead_bytes);
-    line(text, "tier_pinned_bytes", figures.pinned_bytes);
-    line(text, "tier_waiting_bytes", figures.waiting_bytes);
-    line(text, "tier_demoted_values", counts.demoted.load(Ordering::Relaxed));
-    line(text, "tier_promoted_values", counts.promoted.load(Ordering::Relaxed));
-    line(text, "tier_appended_values", figures.appended_values);
-    line(text, "tier_appended_bytes", figures.appended_bytes);
-    line(text, "tier_cleaned_segments", figures.cleaned_segments);
-    line(text, "tier_cleaning_bytes", figures.cleaning_bytes);
-    line(text, "tier_read_values", figures.read_values);
-    line(text, "tier_failed_reads", figures.failed_reads);
+    line(text, &fields::TIER_ENABLED, 1);
+    line(text, &fields::TIER_MEDIUM, "file");
+    line(text, &fields::TIER_FULL, u8::from(figures.is_full));
+    line(text, &fields::TIER_SEGMENTS, figures.segments);
+    line(text, &fields::TIER_MISSING_SEGMENTS, figures.missing_segments);
+    line(text, &fields::TIER_BYTES, figures.bytes);
+    line(text, &fields::TIER_LIVE_BYTES, figures.live_bytes);
+    line(text, &fields::TIER_DEAD_BYTES, figures.dead_bytes);
+    line(text, &fields::TIER_PINNED_BYTES, figures.pinned_bytes);
+    line(text, &fields::TIER_WAITING_BYTES, figures.waiting_bytes);
+    line(text, &fields::TIER_DEMOTED_VALUES, counts.demoted.load(Ordering::Relaxed));
+    line(text, &fields::TIER_PROMOTED_VALUES, counts.promoted.load(Ordering::Relaxed));
+    line(text, &fields::TIER_APPENDED_VALUES, figures.appended_values);
+    line(text, &fields::TIER_APPENDED_BYTES, figures.appended_bytes);
+    line(text, &fields::TIER_CLEANED_SEGMENTS, figures.cleaned_segments);
+    line(text, &fields::TIER_CLEANING_BYTES, figures.cleaning_bytes);
+    line(text, &fields::TIER_READ_VALUES, figures.read_values);
+    line(text, &fields::TIER_FAILED_READS, figures.failed_reads);
 }
 
 pub(super) fn persistence(ctx: &mut Ctx<'_>, text: &mut String) {
@@ -278,85 +291,85 @@ pub(super) fn persistence(ctx: &mut Ctx<'_>, text: &mut String) {
     let running = |is_save: bool| status.running.as_ref().filter(|running| running.cause.is_save() == is_save);
     let (saving, rewriting) = (running(true), running(false));
     let any = status.running.as_ref();
-    line(text, "durability", durability_of(&status, &settings));
+    line(text, &fields::DURABILITY, durability_of(&status, &settings));
     let is_aside = gate.is_some_and(|gate| gate.loads_aside());
-    line(text, "loading", u8::from(loading.is_some() && !is_aside));
-    line(text, "async_loading", u8::from(is_aside));
-    line(text, "current_cow_peak", any.map_or(0, |running| running.extra_bytes_max));
-    line(text, "current_cow_size", any.map_or(0, |running| running.extra_bytes));
-    line(text, "current_cow_size_age", 0);
-    line(text, "current_fork_perc", "0.00");
-    line(text, "current_save_keys_processed", any.map_or(0, |running| running.keys_done));
-    line(text, "current_save_keys_total", any.map_or(0, |running| running.keys_total));
-    line(text, "rdb_changes_since_last_save", status.changes);
-    line(text, "rdb_bgsave_in_progress", u8::from(saving.is_some()));
-    line(text, "rdb_last_save_time", status.last_save_ms / 1000);
-    line(text, "rdb_last_bgsave_status", ok_or_err(status.saves.failures == 0));
-    line(text, "rdb_last_bgsave_time_sec", seconds(status.saves.last_seconds));
-    line(text, "rdb_current_bgsave_time_sec", seconds(saving.map(|running| running.seconds)));
-    line(text, "rdb_saves", status.saves.count);
-    line(text, "rdb_last_cow_size", status.saves.last_extra_bytes);
-    line(text, "rdb_last_load_keys_expired", 0);
-    line(text, "rdb_last_load_keys_loaded", status.load.keys);
+    line(text, &fields::LOADING, u8::from(loading.is_some() && !is_aside));
+    line(text, &fields::ASYNC_LOADING, u8::from(is_aside));
+    line(text, &fields::CURRENT_COW_PEAK, any.map_or(0, |running| running.extra_bytes_max));
+    line(text, &fields::CURRENT_COW_SIZE, any.map_or(0, |running| running.extra_bytes));
+    line(text, &fields::CURRENT_COW_SIZE_AGE, 0);
+    line(text, &fields::CURRENT_FORK_PERC, "0.00");
+    line(text, &fields::CURRENT_SAVE_KEYS_PROCESSED, any.map_or(0, |running| running.keys_done));
+    line(text, &fields::CURRENT_SAVE_KEYS_TOTAL, any.map_or(0, |running| running.keys_total));
+    line(text, &fields::RDB_CHANGES_SINCE_LAST_SAVE, status.changes);
+    line(text, &fields::RDB_BGSAVE_IN_PROGRESS, u8::from(saving.is_some()));
+    line(text, &fields::RDB_LAST_SAVE_TIME, status.last_save_ms / 1000);
+    line(text, &fields::RDB_LAST_BGSAVE_STATUS, ok_or_err(status.saves.failures == 0));
+    line(text, &fields::RDB_LAST_BGSAVE_TIME_SEC, seconds(status.saves.last_seconds));
+    line(text, &fields::RDB_CURRENT_BGSAVE_TIME_SEC, seconds(saving.map(|running| running.seconds)));
+    line(text, &fields::RDB_SAVES, status.saves.count);
+    line(text, &fields::RDB_LAST_COW_SIZE, status.saves.last_extra_bytes);
+    line(text, &fields::RDB_LAST_LOAD_KEYS_EXPIRED, 0);
+    line(text, &fields::RDB_LAST_LOAD_KEYS_LOADED, status.load.keys);
     let is_on = status.log.is_some() && !status.is_switching_on;
-    line(text, "aof_enabled", u8::from(is_on));
-    line(text, "aof_rewrite_in_progress", u8::from(rewriting.is_some()));
-    line(text, "aof_rewrite_scheduled", u8::from(status.is_scheduled));
-    line(text, "aof_last_rewrite_time_sec", seconds(status.rewrites.last_seconds));
-    line(text, "aof_current_rewrite_time_sec", seconds(rewriting.map(|running| running.seconds)));
-    line(text, "aof_last_bgrewrite_status", ok_or_err(status.rewrites.failures == 0));
-    line(text, "aof_rewrites", status.rewrites.count);
-    line(text, "aof_rewrites_consecutive_failures", status.rewrites.failures);
+    line(text, &fields::AOF_ENABLED, u8::from(is_on));
+    line(text, &fields::AOF_REWRITE_IN_PROGRESS, u8::from(rewriting.is_some()));
+    line(text, &fields::AOF_REWRITE_SCHEDULED, u8::from(status.is_scheduled));
+    line(text, &fields::AOF_LAST_REWRITE_TIME_SEC, seconds(status.rewrites.last_seconds));
+    line(text, &fields::AOF_CURRENT_REWRITE_TIME_SEC, seconds(rewriting.map(|running| running.seconds)));
+    line(text, &fields::AOF_LAST_BGREWRITE_STATUS, ok_or_err(status.rewrites.failures == 0));
+    line(text, &fields::AOF_REWRITES, status.rewrites.count);
+    line(text, &fields::AOF_REWRITES_CONSECUTIVE_FAILURES, status.rewrites.failures);
     let is_healthy = status.log.as_ref().is_none_or(|log| log.failure.is_none());
-    line(text, "aof_last_write_status", ok_or_err(is_healthy));
-    line(text, "aof_last_cow_size", status.rewrites.last_extra_bytes);
-    zeros(text, &["module_fork_in_progress", "module_fork_last_cow_size"]);
+    line(text, &fields::AOF_LAST_WRITE_STATUS, ok_or_err(is_healthy));
+    line(text, &fields::AOF_LAST_COW_SIZE, status.rewrites.last_extra_bytes);
+    zeros(text, &[&fields::MODULE_FORK_IN_PROGRESS, &fields::MODULE_FORK_LAST_COW_SIZE]);
     if let Some(log) = &status.log {
-        line(text, "aof_current_size", log.current_size);
-        line(text, "aof_base_size", log.base_size);
-        line(text, "aof_pending_rewrite", 0);
-        line(text, "aof_buffer_length", log.stats.pending_bytes);
-        line(text, "aof_pending_bio_fsync", u8::from(log.stats.unsynced_bytes > 0));
-        line(text, "aof_delayed_fsync", log.stats.delayed_syncs);
-        line(text, "log_mode", appendfsync(log.mode));
-        line(text, "log_window_ms", log.window_ms);
-        line(text, "log_end", log.end);
-        line(text, "log_durable", log.durable);
-        line(text, "log_segments", log.stats.segments);
-        line(text, "log_size", log.stats.size_bytes);
-        line(text, "log_unsynced_bytes", log.stats.unsynced_bytes);
-        line(text, "log_oldest_unsynced_ms", log.stats.oldest_unsynced_ms);
-        line(text, "log_syncs", log.stats.syncs);
-        line(text, "log_last_sync_usec", log.stats.last_sync_us);
-        line(text, "log_longest_sync_usec", log.stats.sync_us_max);
-        line(text, "log_failures", log.stats.failures);
-        line(text, "log_failure", log.failure.as_ref().map_or("", |failure| failure.message.as_str()));
+        line(text, &fields::AOF_CURRENT_SIZE, log.current_size);
+        line(text, &fields::AOF_BASE_SIZE, log.base_size);
+        line(text, &fields::AOF_PENDING_REWRITE, 0);
+        line(text, &fields::AOF_BUFFER_LENGTH, log.stats.pending_bytes);
+        line(text, &fields::AOF_PENDING_BIO_FSYNC, u8::from(log.stats.unsynced_bytes > 0));
+        line(text, &fields::AOF_DELAYED_FSYNC, log.stats.delayed_syncs);
+        line(text, &fields::LOG_MODE, appendfsync(log.mode));
+        line(text, &fields::LOG_WINDOW_MS, log.window_ms);
+        line(text, &fields::LOG_END, log.end);
+        line(text, &fields::LOG_DURABLE, log.durable);
+        line(text, &fields::LOG_SEGMENTS, log.stats.segments);
+        line(text, &fields::LOG_SIZE, log.stats.size_bytes);
+        line(text, &fields::LOG_UNSYNCED_BYTES, log.stats.unsynced_bytes);
+        line(text, &fields::LOG_OLDEST_UNSYNCED_MS, log.stats.oldest_unsynced_ms);
+        line(text, &fields::LOG_SYNCS, log.stats.syncs);
+        line(text, &fields::LOG_LAST_SYNC_USEC, log.stats.last_sync_us);
+        line(text, &fields::LOG_LONGEST_SYNC_USEC, log.stats.sync_us_max);
+        line(text, &fields::LOG_FAILURES, log.stats.failures);
+        line(text, &fields::LOG_FAILURE, log.failure.as_ref().map_or("", |failure| failure.message.as_str()));
     }
-    line(text, "rdb_file_saves", status.rdb.count);
-    line(text, "rdb_file_last_status", ok_or_err(status.rdb.last_error.is_none()));
-    line(text, "rdb_file_last_error", status.rdb.last_error.as_deref().unwrap_or_default());
-    line(text, "rdb_file_last_time", status.rdb.last_ms.map_or(0, |ms| ms / 1000));
-    line(text, "rdb_file_last_keys", status.rdb.last_keys);
-    line(text, "rdb_file_last_size", status.rdb.last_bytes);
-    line(text, "checkpoint_sets", status.sets);
-    line(text, "checkpoint_bytes", status.set_bytes);
-    line(text, "checkpoint_last_stall_usec", status.stall_us);
+    line(text, &fields::RDB_FILE_SAVES, status.rdb.count);
+    line(text, &fields::RDB_FILE_LAST_STATUS, ok_or_err(status.rdb.last_error.is_none()));
+    line(text, &fields::RDB_FILE_LAST_ERROR, status.rdb.last_error.as_deref().unwrap_or_default());
+    line(text, &fields::RDB_FILE_LAST_TIME, status.rdb.last_ms.map_or(0, |ms| ms / 1000));
+    line(text, &fields::RDB_FILE_LAST_KEYS, status.rdb.last_keys);
+    line(text, &fields::RDB_FILE_LAST_SIZE, status.rdb.last_bytes);
+    line(text, &fields::CHECKPOINT_SETS, status.sets);
+    line(text, &fields::CHECKPOINT_BYTES, status.set_bytes);
+    line(text, &fields::CHECKPOINT_LAST_STALL_USEC, status.stall_us);
     // Every moment from then on can be restored, as far as the log was on.
-    line(text, "restorable_since", status.restorable_since_ms.map_or(0, |ms| ms / 1000));
-    line(text, "restorable", status.restorable(ctx.now()));
-    line(text, "last_load_log_records", status.load.records);
-    line(text, "last_load_ms", status.load.ms);
+    line(text, &fields::RESTORABLE_SINCE, status.restorable_since_ms.map_or(0, |ms| ms / 1000));
+    line(text, &fields::RESTORABLE, status.restorable(ctx.now()));
+    line(text, &fields::LAST_LOAD_LOG_RECORDS, status.load.records);
+    line(text, &fields::LAST_LOAD_MS, status.load.ms);
     if let Some(loading) = loading {
         let seconds = (ctx.now() - loading.since_ms).max(0) / 1000;
         let share = percent(loading.done_bytes, loading.total_bytes);
         let left = loading.total_bytes.saturating_sub(loading.done_bytes);
         let rate = loading.done_bytes / u64::try_from(seconds).unwrap_or(0).max(1);
-        line(text, "loading_start_time", loading.since_ms / 1000);
-        line(text, "loading_total_bytes", loading.total_bytes);
-        line(text, "loading_rdb_used_mem", 0);
-        line(text, "loading_loaded_bytes", loading.done_bytes);
-        line(text, "loading_loaded_perc", format_args!("{share:.2}"));
-        line(text, "loading_eta_seconds", left / rate.max(1));
+        line(text, &fields::LOADING_START_TIME, loading.since_ms / 1000);
+        line(text, &fields::LOADING_TOTAL_BYTES, loading.total_bytes);
+        line(text, &fields::LOADING_RDB_USED_MEM, 0);
+        line(text, &fields::LOADING_LOADED_BYTES, loading.done_bytes);
+        line(text, &fields::LOADING_LOADED_PERC, format_args!("{share:.2}"));
+        line(text, &fields::LOADING_ETA_SECONDS, left / rate.max(1));
     }
 }
 
@@ -394,24 +407,41 @@ fn seconds(seconds: Option<u64>) -> i64 {
 
 /// A server without a data directory.
 fn memory_only(text: &mut String, changes: u64, started_at: base::UnixMs) {
-    line(text, "durability", "none (memory only)");
-    zeros(text, &["loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"]);
-    line(text, "current_fork_perc", "0.00");
-    zeros(text, &["current_save_keys_processed", "current_save_keys_total"]);
-    line(text, "rdb_changes_since_last_save", changes);
-    line(text, "rdb_bgsave_in_progress", 0);
-    line(text, "rdb_last_save_time", started_at / 1000);
-    line(text, "rdb_last_bgsave_status", "ok");
-    line(text, "rdb_last_bgsave_time_sec", -1);
-    line(text, "rdb_current_bgsave_time_sec", -1);
-    zeros(text, &["rdb_saves", "rdb_last_cow_size", "rdb_last_load_keys_expired", "rdb_last_load_keys_loaded"]);
-    zeros(text, &["aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled"]);
-    line(text, "aof_last_rewrite_time_sec", -1);
-    line(text, "aof_current_rewrite_time_sec", -1);
-    line(text, "aof_last_bgrewrite_status", "ok");
-    zeros(text, &["aof_rewrites", "aof_rewrites_consecutive_failures"]);
-    line(text, "aof_last_write_status", "ok");
-    zeros(text, &["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"]);
+    line(text, &fields::DURABILITY, "none (memory only)");
+    zeros(
+        text,
+        &[
+            &fields::LOADING,
+            &fields::ASYNC_LOADING,
+            &fields::CURRENT_COW_PEAK,
+            &fields::CURRENT_COW_SIZE,
+            &fields::CURRENT_COW_SIZE_AGE,
+        ],
+    );
+    line(text, &fields::CURRENT_FORK_PERC, "0.00");
+    zeros(text, &[&fields::CURRENT_SAVE_KEYS_PROCESSED, &fields::CURRENT_SAVE_KEYS_TOTAL]);
+    line(text, &fields::RDB_CHANGES_SINCE_LAST_SAVE, changes);
+    line(text, &fields::RDB_BGSAVE_IN_PROGRESS, 0);
+    line(text, &fields::RDB_LAST_SAVE_TIME, started_at / 1000);
+    line(text, &fields::RDB_LAST_BGSAVE_STATUS, "ok");
+    line(text, &fields::RDB_LAST_BGSAVE_TIME_SEC, -1);
+    line(text, &fields::RDB_CURRENT_BGSAVE_TIME_SEC, -1);
+    zeros(
+        text,
+        &[
+            &fields::RDB_SAVES,
+            &fields::RDB_LAST_COW_SIZE,
+            &fields::RDB_LAST_LOAD_KEYS_EXPIRED,
+            &fields::RDB_LAST_LOAD_KEYS_LOADED,
+        ],
+    );
+    zeros(text, &[&fields::AOF_ENABLED, &fields::AOF_REWRITE_IN_PROGRESS, &fields::AOF_REWRITE_SCHEDULED]);
+    line(text, &fields::AOF_LAST_REWRITE_TIME_SEC, -1);
+    line(text, &fields::AOF_CURRENT_REWRITE_TIME_SEC, -1);
+    line(text, &fields::AOF_LAST_BGREWRITE_STATUS, "ok");
+    zeros(text, &[&fields::AOF_REWRITES, &fields::AOF_REWRITES_CONSECUTIVE_FAILURES]);
+    line(text, &fields::AOF_LAST_WRITE_STATUS, "ok");
+    zeros(text, &[&fields::AOF_LAST_COW_SIZE, &fields::MODULE_FORK_IN_PROGRESS, &fields::MODULE_FORK_LAST_COW_SIZE]);
 }
 
 pub(super) fn stats(ctx: &mut Ctx<'_>, text: &mut String) {
@@ -419,71 +449,71 @@ pub(super) fn stats(ctx: &mut Ctx<'_>, text: &mut String) {
     let (figures, clients) = (ctx.host.part::<Arc<Figures>>(), ctx.host.part::<Clients>());
     let rates = figures.rates();
     let kilobytes = |bytes: u64| format!("{:.2}", bytes as f64 / 1024.0);
-    line(text, "total_connections_received", clients.accepted());
+    line(text, &fields::TOTAL_CONNECTIONS_RECEIVED, clients.accepted());
     // One that waits counts when its wait has ended.
     let waiting = clients.all().iter().filter(|client| client.is_blocked()).count() as u64;
     let processed = figures.sum_stats(|stats| stats.commands_processed.get()).saturating_sub(waiting);
-    line(text, "total_commands_processed", processed);
-    line(text, "instantaneous_ops_per_sec", rates.commands);
-    line(text, "total_net_input_bytes", figures.sum_stats(|stats| stats.input_bytes.get()));
-    line(text, "total_net_output_bytes", figures.sum_stats(|stats| stats.output_bytes.get()));
-    zeros(text, &["total_net_repl_input_bytes", "total_net_repl_output_bytes"]);
-    line(text, "instantaneous_input_kbps", kilobytes(rates.input_bytes));
-    line(text, "instantaneous_output_kbps", kilobytes(rates.output_bytes));
-    line(text, "instantaneous_input_repl_kbps", "0.00");
-    line(text, "instantaneous_output_repl_kbps", "0.00");
-    line(text, "longest_turn_usec", figures.max(|worker| worker.longest_turn_ns.get()) / 1000);
-    line(text, "longest_turn_cpu_usec", figures.max(|worker| worker.longest_turn_cpu_ns.get()) / 1000);
-    line(text, "rejected_connections", clients.rejected());
-    zeros(text, &["sync_full", "sync_partial_ok", "sync_partial_err"]);
-    line(text, "expired_keys", figures.sum(|worker| worker.expired_keys.get()));
+    line(text, &fields::TOTAL_COMMANDS_PROCESSED, processed);
+    line(text, &fields::INSTANTANEOUS_OPS_PER_SEC, rates.commands);
+    line(text, &fields::TOTAL_NET_INPUT_BYTES, figures.sum_stats(|stats| stats.input_bytes.get()));
+    line(text, &fields::TOTAL_NET_OUTPUT_BYTES, figures.sum_stats(|stats| stats.output_bytes.get()));
+    zeros(text, &[&fields::TOTAL_NET_REPL_INPUT_BYTES, &fields::TOTAL_NET_REPL_OUTPUT_BYTES]);
+    line(text, &fields::INSTANTANEOUS_INPUT_KBPS, kilobytes(rates.input_bytes));
+    line(text, &fields::INSTANTANEOUS_OUTPUT_KBPS, kilobytes(rates.output_bytes));
+    line(text, &fields::INSTANTANEOUS_INPUT_REPL_KBPS, "0.00");
+    line(text, &fields::INSTANTANEOUS_OUTPUT_REPL_KBPS, "0.00");
+    line(text, &fields::LONGEST_TURN_USEC, figures.max(|worker| worker.longest_turn_ns.get()) / 1000);
+    line(text, &fields::LONGEST_TURN_CPU_USEC, figures.max(|worker| worker.longest_turn_cpu_ns.get()) / 1000);
+    line(text, &fields::REJECTED_CONNECTIONS, clients.rejected());
+    zeros(text, &[&fields::SYNC_FULL, &fields::SYNC_PARTIAL_OK, &fields::SYNC_PARTIAL_ERR]);
+    line(text, &fields::EXPIRED_KEYS, figures.sum(|worker| worker.expired_keys.get()));
     // Expiration is an index: no due entry is left over, and no cycle has to be cut short.
-    line(text, "expired_stale_perc", "0.00");
-    line(text, "expired_time_cap_reached_count", 0);
-    line(text, "evicted_keys", figures.sum(|worker| worker.evicted_keys.get()));
-    line(text, "evicted_clients", clients.evicted());
-    line(text, "evicted_scripts", evicted_scripts);
-    zeros(text, &["total_eviction_exceeded_time", "current_eviction_exceeded_time"]);
-    line(text, "keyspace_hits", figures.sum_stats(|stats| stats.keyspace_hits.get()));
-    line(text, "keyspace_misses", figures.sum_stats(|stats| stats.keyspace_misses.get()));
+    line(text, &fields::EXPIRED_STALE_PERC, "0.00");
+    line(text, &fields::EXPIRED_TIME_CAP_REACHED_COUNT, 0);
+    line(text, &fields::EVICTED_KEYS, figures.sum(|worker| worker.evicted_keys.get()));
+    line(text, &fields::EVICTED_CLIENTS, clients.evicted());
+    line(text, &fields::EVICTED_SCRIPTS, evicted_scripts);
+    zeros(text, &[&fields::TOTAL_EVICTION_EXCEEDED_TIME, &fields::CURRENT_EVICTION_EXCEEDED_TIME]);
+    line(text, &fields::KEYSPACE_HITS, figures.sum_stats(|stats| stats.keyspace_hits.get()));
+    line(text, &fields::KEYSPACE_MISSES, figures.sum_stats(|stats| stats.keyspace_misses.get()));
     let pubsub = ctx.host.part::<Arc<PubSub>>();
-    line(text, "pubsub_channels", pubsub.count(Kind::Channel));
-    line(text, "pubsub_patterns", pubsub.count(Kind::Pattern));
-    line(text, "pubsubshard_channels", pubsub.count(Kind::ShardChannel));
+    line(text, &fields::PUBSUB_CHANNELS, pubsub.count(Kind::Channel));
+    line(text, &fields::PUBSUB_PATTERNS, pubsub.count(Kind::Pattern));
+    line(text, &fields::PUBSUBSHARD_CHANNELS, pubsub.count(Kind::ShardChannel));
     zeros(
         text,
         &[
-            "latest_fork_usec",
-            "total_forks",
-            "migrate_cached_sockets",
-            "slave_expires_tracked_keys",
-            "active_defrag_hits",
-            "active_defrag_misses",
-            "active_defrag_key_hits",
-            "active_defrag_key_misses",
-            "total_active_defrag_time",
-            "current_active_defrag_time",
+            &fields::LATEST_FORK_USEC,
+            &fields::TOTAL_FORKS,
+            &fields::MIGRATE_CACHED_SOCKETS,
+            &fields::SLAVE_EXPIRES_TRACKED_KEYS,
+            &fields::ACTIVE_DEFRAG_HITS,
+            &fields::ACTIVE_DEFRAG_MISSES,
+            &fields::ACTIVE_DEFRAG_KEY_HITS,
+            &fields::ACTIVE_DEFRAG_KEY_MISSES,
+            &fields::TOTAL_ACTIVE_DEFRAG_TIME,
+            &fields::CURRENT_ACTIVE_DEFRAG_TIME,
         ],
     );
     let (keys, items, prefixes) = ctx.host.part::<Arc<Tracking>>().counts();
-    line(text, "tracking_total_keys", keys);
-    line(text, "tracking_total_items", items);
-    line(text, "tracking_total_prefixes", prefixes);
-    line(text, "unexpected_error_replies", 0);
-    line(text, "total_error_replies", figures.sum_stats(|stats| stats.error_replies.get()));
-    line(text, "dump_payload_sanitizations", 0);
-    line(text, "total_reads_processed", figures.sum_stats(|stats| stats.reads.get()));
-    line(text, "total_writes_processed", figures.sum_stats(|stats| stats.writes.get()));
-    zeros(text, &["io_threaded_reads_processed", "io_threaded_writes_processed"]);
-    line(text, "client_query_buffer_limit_disconnections", clients.query_limited());
-    line(text, "client_output_buffer_limit_disconnections", clients.output_limited());
+    line(text, &fields::TRACKING_TOTAL_KEYS, keys);
+    line(text, &fields::TRACKING_TOTAL_ITEMS, items);
+    line(text, &fields::TRACKING_TOTAL_PREFIXES, prefixes);
+    line(text, &fields::UNEXPECTED_ERROR_REPLIES, 0);
+    line(text, &fields::TOTAL_ERROR_REPLIES, figures.sum_stats(|stats| stats.error_replies.get()));
+    line(text, &fields::DUMP_PAYLOAD_SANITIZATIONS, 0);
+    line(text, &fields::TOTAL_READS_PROCESSED, figures.sum_stats(|stats| stats.reads.get()));
+    line(text, &fields::TOTAL_WRITES_PROCESSED, figures.sum_stats(|stats| stats.writes.get()));
+    zeros(text, &[&fields::IO_THREADED_READS_PROCESSED, &fields::IO_THREADED_WRITES_PROCESSED]);
+    line(text, &fields::CLIENT_QUERY_BUFFER_LIMIT_DISCONNECTIONS, clients.query_limited());
+    line(text, &fields::CLIENT_OUTPUT_BUFFER_LIMIT_DISCONNECTIONS, clients.output_limited());
     let denials = &ctx.host.part::<Login>().log;
-    line(text, "acl_access_denied_auth", denials.count(Reason::Login));
-    line(text, "acl_access_denied_cmd", denials.count(Reason::Command));
-    line(text, "acl_access_denied_key", denials.count(Reason::Key));
-    line(text, "acl_access_denied_channel", denials.count(Reason::Channel));
-    line(text, "acl_access_denied_tls_cert", denials.count(Reason::Certificate));
-    line(text, "acl_access_denied_db", denials.count(Reason::Database));
+    line(text, &fields::ACL_ACCESS_DENIED_AUTH, denials.count(Reason::Login));
+    line(text, &fields::ACL_ACCESS_DENIED_CMD, denials.count(Reason::Command));
+    line(text, &fields::ACL_ACCESS_DENIED_KEY, denials.count(Reason::Key));
+    line(text, &fields::ACL_ACCESS_DENIED_CHANNEL, denials.count(Reason::Channel));
+    line(text, &fields::ACL_ACCESS_DENIED_TLS_CERT, denials.count(Reason::Certificate));
+    line(text, &fields::ACL_ACCESS_DENIED_DB, denials.count(Reason::Database));
 }
 
 pub(super) fn replication(ctx: &mut Ctx<'_>, text: &mut String) {
@@ -491,20 +521,25 @@ pub(super) fn replication(ctx: &mut Ctx<'_>, text: &mut String) {
     let offset = role.map_or(0, |role| role.offset());
     match role.and_then(|role| Some((role, role.figures()?))) {
         Some((role, figures)) => replica(ctx, role, &figures, text),
-        None => line(text, "role", "master"),
+        None => line(text, &fields::ROLE, "master"),
     }
-    line(text, "connected_slaves", 0);
-    line(text, "replicas_waiting_psync", 0);
-    line(text, "master_failover_state", "no-failover");
-    line(text, "master_replid", crate::replication::history_id(ctx.host));
+    line(text, &fields::CONNECTED_SLAVES, 0);
+    line(text, &fields::REPLICAS_WAITING_PSYNC, 0);
+    line(text, &fields::MASTER_FAILOVER_STATE, "no-failover");
+    line(text, &fields::MASTER_REPLID, crate::replication::history_id(ctx.host));
     let before = role.and_then(|role| role.histories().before);
     let (id, second) = before.map_or_else(|| ("0".repeat(40), -1), |(id, offset)| (id, offset as i64));
-    line(text, "master_replid2", id);
-    line(text, "master_repl_offset", offset);
-    line(text, "second_repl_offset", second);
+    line(text, &fields::MASTER_REPLID2, id);
+    line(text, &fields::MASTER_REPL_OFFSET, offset);
+    line(text, &fields::SECOND_REPL_OFFSET, second);
     zeros(
         text,
-        &["repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset", "repl_backlog_histlen"],
+        &[
+            &fields::REPL_BACKLOG_ACTIVE,
+            &fields::REPL_BACKLOG_SIZE,
+            &fields::REPL_BACKLOG_FIRST_BYTE_OFFSET,
+            &fields::REPL_BACKLOG_HISTLEN,
+        ],
     );
 }
 
@@ -514,10 +549,10 @@ fn copy_progress(copied: Option<Copied>, text: &mut String) {
     let read = copied.map_or(0, |copied| copied.bytes);
     let total = copied.map_or(-1, |copied| copied.total.unwrap_or(0) as i64);
     let share = copied.and_then(|copied| copied.total).map_or(0.0, |total| percent(read, total));
-    line(text, "master_sync_total_bytes", total);
-    line(text, "master_sync_read_bytes", read);
-    line(text, "master_sync_left_bytes", total - read as i64);
-    line(text, "master_sync_perc", format_args!("{share:.2}"));
+    line(text, &fields::MASTER_SYNC_TOTAL_BYTES, total);
+    line(text, &fields::MASTER_SYNC_READ_BYTES, read);
+    line(text, &fields::MASTER_SYNC_LEFT_BYTES, total - read as i64);
+    line(text, &fields::MASTER_SYNC_PERC, format_args!("{share:.2}"));
 }
 
 /// The lines of a replica, in Valkey's order.
@@ -525,42 +560,42 @@ fn replica(ctx: &Ctx<'_>, role: &Role, figures: &replication::role::Figures, tex
     let settings = ctx.host.part::<Configuration>().current();
     let is_copying = figures.link == LinkState::Sync;
     let seconds = |time: Option<Duration>| time.map_or(-1, |time| time.as_secs() as i64);
-    line(text, "role", "slave");
-    line(text, "master_host", &figures.primary.host);
-    line(text, "master_port", figures.primary.port);
-    line(text, "master_link_status", if figures.link == LinkState::Connected { "up" } else { "down" });
-    line(text, "master_last_io_seconds_ago", seconds(figures.silent));
-    line(text, "master_sync_in_progress", u8::from(is_copying));
-    line(text, "slave_read_repl_offset", role.received());
-    line(text, "slave_repl_offset", role.offset());
-    zeros(text, &["replicas_repl_buffer_size", "replicas_repl_buffer_peak"]);
+    line(text, &fields::ROLE, "slave");
+    line(text, &fields::MASTER_HOST, &figures.primary.host);
+    line(text, &fields::MASTER_PORT, figures.primary.port);
+    line(text, &fields::MASTER_LINK_STATUS, if figures.link == LinkState::Connected { "up" } else { "down" });
+    line(text, &fields::MASTER_LAST_IO_SECONDS_AGO, seconds(figures.silent));
+    line(text, &fields::MASTER_SYNC_IN_PROGRESS, u8::from(is_copying));
+    line(text, &fields::SLAVE_READ_REPL_OFFSET, role.received());
+    line(text, &fields::SLAVE_REPL_OFFSET, role.offset());
+    zeros(text, &[&fields::REPLICAS_REPL_BUFFER_SIZE, &fields::REPLICAS_REPL_BUFFER_PEAK]);
     if is_copying {
         copy_progress(figures.copied, text);
-        line(text, "master_sync_last_io_seconds_ago", seconds(figures.silent));
+        line(text, &fields::MASTER_SYNC_LAST_IO_SECONDS_AGO, seconds(figures.silent));
     }
     if let Some(down) = figures.down {
-        line(text, "master_link_down_since_seconds", down.as_secs());
+        line(text, &fields::MASTER_LINK_DOWN_SINCE_SECONDS, down.as_secs());
     }
     // A promoted server could not serve the other replicas, so Sentinel is not to choose this one.
-    line(text, "slave_priority", 0);
-    line(text, "slave_read_only", u8::from(settings.replica_read_only));
-    line(text, "replica_announced", u8::from(settings.replica_announced));
+    line(text, &fields::SLAVE_PRIORITY, 0);
+    line(text, &fields::SLAVE_READ_ONLY, u8::from(settings.replica_read_only));
+    line(text, &fields::REPLICA_ANNOUNCED, u8::from(settings.replica_announced));
 }
 
 pub(super) fn cpu(_ctx: &mut Ctx<'_>, text: &mut String) {
     let Some(cpu) = about::cpu_seconds() else { return };
-    for (name, seconds) in [
-        ("used_cpu_sys", cpu.system),
-        ("used_cpu_user", cpu.user),
-        ("used_cpu_sys_children", cpu.system_children),
-        ("used_cpu_user_children", cpu.user_children),
+    for (figure, seconds) in [
+        (&fields::USED_CPU_SYS, cpu.system),
+        (&fields::USED_CPU_USER, cpu.user),
+        (&fields::USED_CPU_SYS_CHILDREN, cpu.system_children),
+        (&fields::USED_CPU_USER_CHILDREN, cpu.user_children),
     ] {
-        line(text, name, format_args!("{seconds:.6}"));
+        line(text, figure, format_args!("{seconds:.6}"));
     }
 }
 
 pub(super) fn cluster(_ctx: &mut Ctx<'_>, text: &mut String) {
-    line(text, "cluster_enabled", 0);
+    line(text, &fields::CLUSTER_ENABLED, 0);
 }
 
 pub(super) fn keyspace(ctx: &mut Ctx<'_>, text: &mut String) {
@@ -571,7 +606,7 @@ pub(super) fn keyspace(ctx: &mut Ctx<'_>, text: &mut String) {
             let ttl = ctx.ks.average_ttl_ms(space).unwrap_or(0);
             let timed = ctx.ks.timed_len(space);
             let value = format!("keys={keys},expires={expires},avg_ttl={ttl},keys_with_volatile_items={timed}");
-            line(text, &format!("db{}", db.0), value);
+            line_of_family(text, &format!("db{}", db.0), value);
         }
     }
 }

@@ -87,6 +87,16 @@ function showCommands(info) {
   table(panel("commands", ".figures"), ["", "calls", "mean", "p99", "failed"], all.slice(0, 10).map(([name, p, l]) => [name, number(p.calls), duration(p.usec_per_call), l.p99 ? duration(l.p99) : "", number(p.failed_calls)]), "No command has run yet.");
 }
 
+// What the fields are, once all of them are looked at.
+let meanings, shownInfo;
+const inUnit = { "bytes": bytes, "us": duration, "ms": value => duration(value * 1000), "s": value => value + " s", "%": value => String(value).replace("%", "") + " %", "KiB/s": value => value + " KiB/s", "Unix time": value => value > 0 ? new Date(value * 1000).toISOString() : "never" };
+async function showAll() {
+  if (!panel("all", "details").open || !shownInfo) return;
+  meanings ??= await ask("/api/figures");
+  const rows = meanings.filter(row => shownInfo[row.field] !== undefined && shownInfo[row.field] !== "");
+  table(panel("all", ".figures"), ["field", "value", "meaning", "metric"], rows.map(row => [row.field, (inUnit[row.unit] ?? String)(shownInfo[row.field]), row.help, row.metric]), "No figures.");
+}
+
 function showWarnings(found) {
   const section = document.getElementById("warnings"), text = JSON.stringify(found);
   if (section.dataset.text === text) return;
@@ -98,6 +108,7 @@ function showWarnings(found) {
 function show({ info, sample, warnings }) {
   if (sample) { samples.push(sample); if (samples.length > 3600) samples.shift(); }
   document.getElementById("state").textContent = [info.onggi_version && "version " + info.onggi_version, info.role, "port " + info.tcp_port, "process " + info.process_id, "up " + ago(Date.now() / 1000 - info.uptime_in_seconds).replace(" ago", "")].filter(Boolean).join(", ");
+  shownInfo = info; showAll();
   showWarnings(warnings); showMemory(info); showDurability(info); showKeys(info); showCompression(info); showDisk(info); showCommands(info);
   facts(panel("clients", ".figures"), [["connected", number(info.connected_clients) + " of " + number(info.maxclients)], ["waiting", number(info.blocked_clients)], ["subscribed", number(info.pubsub_clients)]]);
   drawCharts();
@@ -193,6 +204,7 @@ async function start() {
     for (const section of document.querySelectorAll(".keyed")) section.hidden = false;
     askPanels(); explain();
   });
+  panel("all", "details").addEventListener("toggle", showAll);
   follow(); askPanels(); explain();
   setInterval(() => { if (!document.hidden && document.getElementById("login").hidden) askPanels(); }, 5000);
 }
