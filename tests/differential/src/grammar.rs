@@ -87,8 +87,7 @@ const FAMILIES: &[(&str, &str)] = &[
 ];
 
 /// Families that are drawn only where they are named. Redis 7.0 lists users otherwise, so the stage names `acl` in a
-/// run against Valkey alone. Scripts would change the draws of every other family, and meet a difference from Valkey
-/// that has no row yet (docs/known-gaps.md).
+/// run against Valkey alone. Scripts would change the draws of every other family, so the stage has a run of theirs.
 const NAMED_ONLY: &[&str] = &["acl", "scripting", "functions"];
 
 /// The names of all families.

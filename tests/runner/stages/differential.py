@@ -58,6 +58,22 @@ def compare_users(job, commands):
     )
 
 
+# Histories of scripts and functions, and of what their commands meet.
+SCRIPTS = 20_000
+SCRIPTS_IN_A_PIECE = 200_000
+FAMILIES_OF_SCRIPTS = "scripting,functions,string,generic,hash,list,zset,transactions"
+
+
+def compare_scripts(job, commands):
+    """So many random commands, half of them scripts and calls of functions, against Valkey alone."""
+    run_tests(
+        job, "differential, scripts", target="differential",
+        env={"VALKEY_SERVER": str(need.valkey()), "ONGGI_SERVER": str(need.onggi()),
+             "ONGGI_DIFF_TARGETS": "valkey,onggi", "ONGGI_DIFF_FAMILIES": FAMILIES_OF_SCRIPTS,
+             "ONGGI_DIFF_COMMANDS": str(commands), "ONGGI_DIFF_SCRIPTS": "none"},
+    )
+
+
 def compare(job, commands, options="", big=False):
     """The scripts, and this many random commands from the job's seed, with options for this server; over big
     collections, without the scripts."""
@@ -77,12 +93,14 @@ def run(job: Job):
     compare(job, BIG, BIG_BY, big=True)
     compare_on_disk(job, ON_DISK)
     compare_users(job, USERS)
+    compare_scripts(job, SCRIPTS)
 
 
 def pieces(_job):
     data = [(f"million {piece}", lambda job: compare(job, IN_A_PIECE)) for piece in range(1, PIECES + 1)]
     on_disk = ("on disk", lambda job: compare_on_disk(job, ON_DISK_IN_A_PIECE))
-    return [*data, on_disk, ("users", lambda job: compare_users(job, USERS_IN_A_PIECE))]
+    users = ("users", lambda job: compare_users(job, USERS_IN_A_PIECE))
+    return [*data, on_disk, users, ("scripts", lambda job: compare_scripts(job, SCRIPTS_IN_A_PIECE))]
 
 
 STAGE = Stage("differential", "replies compared with Valkey 9.1 and Redis 7.0", run, pieces)
