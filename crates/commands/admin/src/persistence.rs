@@ -196,12 +196,6 @@ fn bgsave(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// Takes a checkpoint and has an RDB file made of it.
 fn save_rdb(ctx: &mut Ctx<'_>, target: Target) -> Result<(), Stop> {
-    if !ctx.host.part::<Arc<Store>>().pressure.spaces().is_empty() {
-        return Err(Stop::error(
-            "ERR an RDB file cannot have databases on disk yet, and this server has some: move their keys with MIGRATE or \
-             COPY",
-        ));
-    }
     durability(ctx)?.begin(Cause::Rdb(target)).map_err(|busy| match busy.is_save {
         true => SAVING,
         false => Stop::error("ERR a checkpoint is being taken: ask again when it is over (INFO persistence)"),

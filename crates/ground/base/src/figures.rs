@@ -615,6 +615,8 @@ figures! {
             "Bytes of tables.";
         DISK_TABLES = Gauge "disk_tables" "onggi_disk_tables" Count
             "Tables.";
+        DISK_RETAINED_BYTES = Gauge "disk_retained_bytes" "onggi_disk_retained_bytes" Bytes
+            "Bytes of tables that only the copies of checkpoints have.";
         DISK_MEMORY_BYTES = Gauge "disk_memory_bytes" "onggi_disk_memory_bytes" Bytes
             "Memory of rows that are not in tables yet, and of caches.";
         DISK_FLUSHED_BYTES = Counter "disk_flushed_bytes" "onggi_disk_flushed_bytes_total" Bytes

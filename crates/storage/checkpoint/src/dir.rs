@@ -30,6 +30,8 @@ pub struct Listing {
     pub dictionaries: Vec<Name>,
     /// Whether there is a directory of rows.
     pub rows: bool,
+    /// Sets with a copy of rows, ascending.
+    pub row_copies: Vec<SetId>,
 }
 
 impl DataDir {
@@ -77,11 +79,33 @@ impl DataDir {
                 Name::Log { first } => listing.logs.push(first),
                 name @ (Name::Dictionary(_) | Name::DictionaryReplacement(_)) => listing.dictionaries.push(name),
                 Name::Rows => listing.rows = true,
+                Name::RowsOf { set } => listing.row_copies.push(set),
                 Name::Lock | Name::Other => {}
             }
         }
         listing.snapshots.sort_unstable();
         listing.logs.sort_unstable();
+        listing.row_copies.sort_unstable();
         Ok(listing)
+    }
+
+    /// Removes the copy of rows of a set, which no manifest on the disk may name. Its tables share their bytes with the
+    /// rows in use. Returns the bytes of its files.
+    ///
+    /// # Errors
+    /// A file cannot be removed. What is left is no copy.
+    pub(crate) fn remove_rows_of(&self, set: SetId) -> Result<u64, CheckpointError> {
+        let path = self.file(Name::RowsOf { set });
+        let mut bytes = 0;
+        // Tables last: what makes them a copy is not there any more when the first of them goes.
+        let mut entries = self.fs.read_dir(&path)?;
+        entries.sort_by_key(|entry| entry.name.to_string_lossy().ends_with(".sst"));
+        for entry in entries {
+            let file = path.join(&entry.name);
+            bytes += self.fs.metadata(&file)?.len;
+            self.fs.remove_file(&file)?;
+        }
+        self.fs.remove_dir(&path)?;
+        Ok(bytes)
     }
 }

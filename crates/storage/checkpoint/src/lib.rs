@@ -45,7 +45,7 @@ pub use error::CheckpointError;
 pub use feed::{Feed, FeedOptions};
 pub use format::{Footer, Header};
 pub use load::{LoadProgress, LoadReport, SnapshotBlock, SnapshotReader, load, open_snapshot};
-pub use manifest::{DictionaryInfo, FileInfo, HashKey, LogState, Manifest, ManifestFile, SetInfo, TierInfo};
+pub use manifest::{DictionaryInfo, FileInfo, HashKey, LogState, Manifest, ManifestFile, RowsInfo, SetInfo, TierInfo};
 pub use names::{Name, SetId};
 pub use retention::{AUTOMATIC_BYTES_MIN, AUTOMATIC_SETS, Moment, PIN_MS, Pin, Retention, Space};
 pub use salvage::{WholeBlock, WholeBlocks};

@@ -35,6 +35,9 @@ const DISK_PART: u64 = 1;
 /// The number of the part that names the tier.
 const TIER_PART: u64 = 2;
 
+/// The number of the part that names the copies of rows that sets have.
+const COPIES_PART: u64 = 5;
+
 /// Parts that later versions may append, by number. This version refuses them: none may be ignored.
 const RESERVED: [(u64, &str); 2] = [(3, "a function library"), (4, "cluster slots")];
 
@@ -90,6 +93,15 @@ pub struct FileInfo {
     pub crc: u32,
 }
 
+/// The copy of the rows of databases on disk that belongs to a set, in [`Name::RowsOf`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowsInfo {
+    /// The position up to which it has all changes, at or before the cut of the set.
+    pub lsn: Lsn,
+    /// The keyspaces whose rows it has, ascending.
+    pub spaces: Vec<KeyspaceId>,
+}
+
 /// A set of snapshot files: one checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetInfo {
@@ -105,9 +117,17 @@ pub struct SetInfo {
     pub log_from: Option<Lsn>,
     /// Its files by number. The set that represents the empty beginning of a log has none; see [`Manifest::beginning`].
     pub files: Vec<FileInfo>,
+    /// The copy of rows that it has; `None` when no database was on disk.
+    pub rows: Option<RowsInfo>,
 }
 
 impl SetInfo {
+    /// Where the log begins that brings the set, and its rows, forward; `None` if the log was off.
+    pub fn replay_from(&self) -> Option<Lsn> {
+        let rows = self.rows.as_ref().map_or(Lsn(u64::MAX), |rows| rows.lsn);
+        self.log_from.map(|from| from.min(rows))
+    }
+
     /// Bytes of all its files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add)
@@ -168,6 +188,9 @@ pub struct Manifest {
     /// The keyspaces whose rows are in [`Name::Rows`], ascending. No set has entries of them, and replay of the log
     /// begins for them at the position that the rows have.
     pub disk_spaces: Vec<KeyspaceId>,
+    /// The position at which the last of them came to disk. A set after it without a copy of rows
+    /// ([`SetInfo::rows`]) is of a version that made none, and does not have these databases.
+    pub disk_since: Lsn,
     /// The tier: entries of sets may have addresses on it. Programs that know none refuse such a manifest.
     pub tier: Option<TierInfo>,
 }
@@ -185,6 +208,7 @@ impl Manifest {
             last_dictionary: 0,
             hash_key: None,
             disk_spaces: Vec::new(),
+            disk_since: Lsn(0),
             tier: None,
         }
     }
@@ -214,6 +238,7 @@ impl Manifest {
             created_ms: since_ms,
             log_from: Some(since),
             files: Vec::new(),
+            rows: None,
         })
     }
 
@@ -222,7 +247,7 @@ impl Manifest {
     pub fn log_needed_from(&self) -> Option<Lsn> {
         match self.sets.first() {
             None => self.log.on.then_some(self.log.since),
-            Some(_) => self.sets.iter().filter_map(|set| set.log_from).min(),
+            Some(_) => self.sets.iter().filter_map(SetInfo::replay_from).min(),
         }
     }
 
@@ -243,6 +268,22 @@ impl Manifest {
     /// Whether it names this snapshot file.
     pub fn names(&self, set: SetId, file: u8) -> bool {
         self.sets.iter().any(|info| info.set == set && usize::from(file) < info.files.len())
+    }
+
+    /// Whether it names the copy of rows of this set.
+    pub fn names_rows(&self, set: SetId) -> bool {
+        self.sets.iter().any(|info| info.set == set && info.rows.is_some())
+    }
+
+    /// The keyspaces that are on disk in the state of a set. A state without any set is that of the log's beginning,
+    /// where all keyspaces are empty. `None` when the set lacks their rows.
+    pub fn spaces_on_disk(&self, set: Option<&SetInfo>) -> Option<Vec<KeyspaceId>> {
+        match set {
+            None => Some(self.disk_spaces.clone()),
+            Some(SetInfo { rows: Some(rows), .. }) => Some(rows.spaces.clone()),
+            Some(set) if self.disk_spaces.is_empty() || set.cut <= self.disk_since => Some(Vec::new()),
+            Some(_) => None,
+        }
     }
 
     /// Whether it names this dictionary file.
@@ -310,7 +351,10 @@ impl Manifest {
         self.dictionaries.iter().for_each(|info| put_dictionary(out, info));
         out.push(u8::from(self.hash_key.is_some()));
         out.extend(self.hash_key.into_iter().flat_map(|key| key.0));
-        varint::put(out, u64::from(!self.disk_spaces.is_empty()) + u64::from(self.tier.is_some()));
+        let copies: Vec<_> = self.sets.iter().filter_map(|set| Some((set.set, set.rows.as_ref()?))).collect();
+        let has_copies = !copies.is_empty() || self.disk_since > Lsn(0);
+        let parts = [!self.disk_spaces.is_empty(), self.tier.is_some(), has_copies];
+        varint::put(out, parts.into_iter().filter(|has| *has).count() as u64);
         if !self.disk_spaces.is_empty() {
             let mut part = Vec::new();
             envelope::put_spaces(&mut part, &self.disk_spaces);
@@ -320,6 +364,18 @@ impl Manifest {
         if let Some(tier) = &self.tier {
             varint::put(out, TIER_PART);
             wire::put_string(out, &[&tier.id[..], &tier.dir].concat());
+        }
+        if has_copies {
+            let mut part = Vec::new();
+            varint::put(&mut part, self.disk_since.0);
+            varint::put(&mut part, copies.len() as u64);
+            for (set, rows) in copies {
+                varint::put(&mut part, u64::from(set.0));
+                varint::put(&mut part, rows.lsn.0);
+                envelope::put_spaces(&mut part, &rows.spaces);
+            }
+            varint::put(out, COPIES_PART);
+            wire::put_string(out, &part);
         }
         envelope::seal(&MANIFEST, &body)
     }
@@ -380,7 +436,7 @@ fn take_manifest(version: u32, mut rest: &[u8]) -> Option<(Manifest, Option<&'st
     let parents = envelope::take_list(rest, |rest| Some((envelope::take_history(rest)?, envelope::take_lsn(rest)?)))?;
     let on = take_flag(rest)?;
     let log = LogState { on, since: envelope::take_lsn(rest)?, since_ms: envelope::take_time(rest)? };
-    let sets = envelope::take_list(rest, |rest| take_set(version, rest, &mut is_encrypted))?;
+    let mut sets = envelope::take_list(rest, |rest| take_set(version, rest, &mut is_encrypted))?;
     let (last_dictionary, dictionaries) = match version {
         // Version 1 had none.
         1 => (0, Vec::new()),
@@ -405,10 +461,23 @@ fn take_manifest(version: u32, mut rest: &[u8]) -> Option<(Manifest, Option<&'st
     let disk_spaces = disk_part.map_or(Some(Vec::new()), |(_, part)| take_disk_spaces(part))?;
     let tier_part = parts.iter().find(|part| part.0 == TIER_PART);
     let tier = tier_part.map_or(Some(None), |(_, part)| take_tier(part).map(Some))?;
-    let manifest = Manifest { history, parents, log, sets, dictionaries, last_dictionary, hash_key, disk_spaces, tier };
+    let copies_part = parts.iter().find(|part| part.0 == COPIES_PART);
+    let disk_since = copies_part.map_or(Some(Lsn(0)), |(_, part)| take_copies(part, &mut sets))?;
+    let manifest = Manifest {
+        history,
+        parents,
+        log,
+        sets,
+        dictionaries,
+        last_dictionary,
+        hash_key,
+        disk_spaces,
+        disk_since,
+        tier,
+    };
     let name =
         |number: u64| RESERVED.iter().find(|part| part.0 == number).map_or("a part of a later version", |part| part.1);
-    let unusable = parts.iter().find(|part| ![DISK_PART, TIER_PART].contains(&part.0));
+    let unusable = parts.iter().find(|part| ![DISK_PART, TIER_PART, COPIES_PART].contains(&part.0));
     let reserved = unusable.map(|(number, _)| name(*number)).or(is_encrypted.then_some("an encrypted snapshot file"));
     (rest.is_empty() && ascending).then_some((manifest, reserved))
 }
@@ -417,6 +486,27 @@ fn take_manifest(version: u32, mut rest: &[u8]) -> Option<(Manifest, Option<&'st
 fn take_tier(part: &[u8]) -> Option<TierInfo> {
     let (id, dir) = part.split_first_chunk()?;
     Some(TierInfo { id: *id, dir: dir.to_vec() })
+}
+
+/// The copies of rows that sets have, and the position since which databases are on disk.
+fn take_copies(mut part: &[u8], sets: &mut [SetInfo]) -> Option<Lsn> {
+    let part = &mut part;
+    let since = envelope::take_lsn(part)?;
+    let copies = envelope::take_list(part, |part| {
+        let set = SetId(u32::try_from(varint::take(part)?).ok()?);
+        let rows = RowsInfo { lsn: envelope::take_lsn(part)?, spaces: envelope::take_spaces(part)? };
+        let is_possible = (1..=DISK_SPACES_MAX).contains(&rows.spaces.len());
+        (is_possible && rows.spaces.is_sorted_by(|a, b| a < b)).then_some((set, rows))
+    })?;
+    if !part.is_empty() || !copies.is_sorted_by(|a, b| a.0 < b.0) {
+        return None;
+    }
+    for (number, rows) in copies {
+        let set = sets.iter_mut().find(|set| set.set == number)?;
+        set.rows = Some(rows).filter(|rows| rows.lsn <= set.cut);
+        set.rows.as_ref()?;
+    }
+    Some(since)
 }
 
 /// The keyspaces with rows on disk: some, ascending.
@@ -439,7 +529,7 @@ fn take_set(version: u32, rest: &mut &[u8], is_encrypted: &mut bool) -> Option<S
         Some(FileInfo { bytes, entries, crc })
     })?;
     let possible = files.len() <= usize::from(crate::names::FILE_NUMBER_MAX) + 1;
-    possible.then_some(SetInfo { set, cut, history, created_ms, log_from, files })
+    possible.then_some(SetInfo { set, cut, history, created_ms, log_from, files, rows: None })
 }
 
 fn take_dictionary(rest: &mut &[u8]) -> Option<DictionaryInfo> {
@@ -481,6 +571,7 @@ impl ManifestFile {
             let snapshot = listing.snapshots.first().map(|&(set, file)| Name::Snapshot { set, file });
             let log = listing.logs.first().map(|&first| Name::Log { first });
             let rows = listing.rows.then_some(Name::Rows);
+            let rows = rows.or(listing.row_copies.first().map(|set| Name::RowsOf { set: *set }));
             let found = snapshot.or(log).or(listing.dictionaries.first().copied()).or(rows);
             return match found {
                 None => Ok(None),
@@ -499,7 +590,8 @@ impl ManifestFile {
         };
         let current = Manifest::decode(&path, &bytes)?;
         let named = current.sets.last().map_or(SetId(0), |set| set.set);
-        let lying = listing.snapshots.last().map_or(SetId(0), |&(set, _)| set);
+        let copies = listing.row_copies.last().copied();
+        let lying = listing.snapshots.last().map(|&(set, _)| set).max(copies).unwrap_or_default();
         Ok(Some(Self { current, is_durable: false, unsure: Vec::new(), last_set: named.max(lying) }))
     }
 
@@ -568,10 +660,13 @@ impl ManifestFile {
         let Some(file) = Self::load(dir)? else { return Ok(0) };
         let listing = dir.list()?;
         let newest = file.current.newest().map_or(SetId(0), |set| set.set);
+        let mut freed = 0;
+        for set in listing.row_copies.into_iter().filter(|set| *set > newest) {
+            freed += dir.remove_rows_of(set)?;
+        }
         let snapshots = listing.snapshots.into_iter().filter(|(set, _)| *set > newest);
         let mut names: Vec<Name> = snapshots.map(|(set, file)| Name::Snapshot { set, file }).collect();
         names.extend(listing.manifest_replacement.then_some(Name::ManifestReplacement));
-        let mut freed = 0;
         for path in names.into_iter().map(|name| dir.file(name)) {
             freed += dir.fs().metadata(&path)?.len;
             dir.fs().remove_file(&path)?;
@@ -591,6 +686,11 @@ impl ManifestFile {
         let listing = dir.list()?;
         let snapshots = listing.snapshots.into_iter().map(|(set, file)| Name::Snapshot { set, file });
         let mut freed = 0;
+        for set in listing.row_copies {
+            if Some(set) != writing && !self.manifests().any(|manifest| manifest.names_rows(set)) {
+                freed += dir.remove_rows_of(set)?;
+            }
+        }
         for name in snapshots.chain(listing.dictionaries) {
             let is_needed = match name {
                 Name::Snapshot { set, file } => {
@@ -658,6 +758,46 @@ mod tests {
         }
     }
 
+    /// Sets name their copies of rows, and what cannot be one is refused.
+    #[test]
+    fn copies_of_rows() {
+        let (history, log) = (HistoryId([1; 20]), LogState { on: true, since: Lsn(0), since_ms: 0 });
+        let set = |set, rows| SetInfo {
+            set: SetId(set),
+            cut: Lsn(300),
+            history,
+            created_ms: 0,
+            log_from: Some(Lsn(300)),
+            files: vec![FileInfo { bytes: 1, entries: 0, crc: 0 }],
+            rows,
+        };
+        let rows = RowsInfo { lsn: Lsn(200), spaces: vec![KeyspaceId(0), KeyspaceId(3)] };
+        let disk_spaces = vec![KeyspaceId(0), KeyspaceId(3)];
+        let sets = vec![set(1, None), set(2, Some(rows))];
+        let manifest = Manifest { sets, disk_spaces, disk_since: Lsn(100), ..Manifest::new(history, log) };
+        let (path, bytes) = (Path::new("MANIFEST"), manifest.encode());
+        assert_eq!(Manifest::decode(path, &bytes).expect("it was just written"), manifest);
+        assert_eq!(manifest.log_needed_from(), Some(Lsn(200)), "the rows of the second set need the log from there on");
+        assert!(manifest.names_rows(SetId(2)) && !manifest.names_rows(SetId(1)));
+        assert_eq!(manifest.spaces_on_disk(manifest.sets.first()), None, "it was made when they were on disk");
+        assert_eq!(manifest.spaces_on_disk(manifest.sets.last()), Some(manifest.disk_spaces.clone()));
+        let earlier = SetInfo { cut: Lsn(100), ..set(1, None) };
+        assert_eq!(manifest.spaces_on_disk(Some(&earlier)), Some(Vec::new()), "they were in memory");
+        let body = &bytes[envelope::PREFIX_LEN..bytes.len() - envelope::SUFFIX_LEN];
+        let before = body.strip_suffix(&[5, 8, 100, 1, 2, 0xc8, 1, 2, 0, 3]).expect("the example of manifest.md");
+        for part in [
+            // No such set; a position after its cut; no keyspace; keyspaces that do not ascend; a byte too many.
+            &[5, 8, 100, 1, 9, 0xc8, 1, 2, 0, 3][..],
+            &[5, 8, 100, 1, 2, 0xc8, 3, 2, 0, 3],
+            &[5, 6, 100, 1, 2, 0xc8, 1, 0],
+            &[5, 8, 100, 1, 2, 0xc8, 1, 2, 3, 3],
+            &[5, 9, 100, 1, 2, 0xc8, 1, 2, 0, 3, 0],
+        ] {
+            let bytes = envelope::seal(&MANIFEST, &[before, part].concat());
+            assert!(matches!(Manifest::decode(path, &bytes), Err(CheckpointError::Damaged { .. })), "{part:?}");
+        }
+    }
+
     /// The tier is named by its id and its directory, after the keyspaces on disk; a part that is too short is refused.
     #[test]
     fn a_tier() {
@@ -689,6 +829,7 @@ mod tests {
             created_ms: 0,
             log_from: None,
             files: Vec::new(),
+            rows: None,
         };
         manifest.add_dictionary(number(1), FileHash(1));
         manifest.retire_dictionaries(|_| false);

@@ -53,6 +53,11 @@ pub enum Name {
     DictionaryReplacement(FileHash),
     /// `lsm`: the directory with the rows of databases on disk.
     Rows,
+    /// `lsm-<set>`: the copy of those rows that belongs to a checkpoint.
+    RowsOf {
+        /// The checkpoint.
+        set: SetId,
+    },
     /// Not one of Onggi's names: left alone.
     Other,
 }
@@ -83,6 +88,9 @@ impl Name {
             let hash = FileHash(u128::from_str_radix(digits, 16).ok()?);
             return Some(if is_replacement { Self::DictionaryReplacement(hash) } else { Self::Dictionary(hash) });
         }
+        if let Some(set) = name.strip_prefix(ROWS).and_then(|rest| rest.strip_prefix('-')) {
+            return Some(Self::RowsOf { set: SetId(set.parse().ok()?) });
+        }
         let (set, file) = name.strip_prefix("prdb-")?.split_once('-')?;
         Some(Self::Snapshot { set: SetId(set.parse().ok()?), file: file.parse().ok()? })
     }
@@ -94,6 +102,7 @@ impl fmt::Display for Name {
             Self::Lock => f.write_str(LOCK),
             Self::Manifest => f.write_str(MANIFEST),
             Self::Rows => f.write_str(ROWS),
+            Self::RowsOf { set } => write!(f, "{ROWS}-{set}"),
             Self::ManifestReplacement => write!(f, "{MANIFEST}{}", vfs::REPLACEMENT_SUFFIX),
             Self::Snapshot { set, file } => write!(f, "prdb-{set}-{file:02}"),
             Self::Log { first } => write!(f, "log-{:016x}", first.0),
@@ -122,6 +131,7 @@ mod tests {
             Name::Dictionary(FileHash(0xab)),
             Name::DictionaryReplacement(FileHash(u128::MAX)),
             Name::Rows,
+            Name::RowsOf { set: SetId(1) },
         ] {
             assert_eq!(Name::parse(OsStr::new(&name.to_string())), name);
         }
@@ -132,6 +142,8 @@ mod tests {
             "prdb-00000001-000",
             "prdb-00000001",
             "log-0",
+            "lsm-1",
+            "lsm-",
             "log-00000000000000aG",
             "manifest",
             "dict-ab",

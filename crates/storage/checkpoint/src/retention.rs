@@ -232,6 +232,7 @@ mod tests {
             created_ms: i64::from(n) * 1000,
             log_from: Some(Lsn(u64::from(n) * 10)),
             files: vec![FileInfo { bytes: 100, entries: 1, crc: 0 }],
+            rows: None,
         };
         let mut manifest = Manifest::new(HISTORY, LogState { on: true, since: Lsn(0), since_ms: 0 });
         manifest.sets = (1..=count).map(one).collect();

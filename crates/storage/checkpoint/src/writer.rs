@@ -251,7 +251,7 @@ impl Writer {
         // From here on the files belong to the manifest.
         self.paths.clear();
         let SetHead { cut, history, created_ms, log_from, .. } = head;
-        Ok(SetInfo { set: self.set, cut, history, created_ms, log_from, files })
+        Ok(SetInfo { set: self.set, cut, history, created_ms, log_from, files, rows: None })
     }
 
     /// Waits for the threads.

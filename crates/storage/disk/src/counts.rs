@@ -81,9 +81,14 @@ fn count(db: &Db, rows: RowSpaces, shards: &Shards) -> Result<Counted, DiskError
     Ok(counted)
 }
 
+/// A stored row that is none.
+pub fn row_error(key: &[u8], source: engine::RowError) -> DiskError {
+    DiskError::Row { key: key.escape_ascii().to_string(), source }
+}
+
 /// What a stored row counts for.
 pub fn counts_of(key: &[u8], row: &[u8]) -> Result<Counts, DiskError> {
-    let row = Row::read(row).map_err(|source| DiskError::Row { key: key.escape_ascii().to_string(), source })?;
+    let row = Row::read(row).map_err(|source| row_error(key, source))?;
     Ok(row.counts())
 }
 

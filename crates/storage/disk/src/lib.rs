@@ -20,6 +20,7 @@
 mod counts;
 mod flush;
 mod long_keys;
+pub mod offline;
 mod rows;
 
 pub use flush::Flush;
@@ -49,6 +50,9 @@ pub enum DiskError {
     /// The tree refused.
     #[error(transparent)]
     Tree(#[from] plex::Error),
+    /// A file of rows cannot be copied.
+    #[error(transparent)]
+    File(#[from] vfs::FsError),
     /// A stored row is none.
     #[error("the row of key '{key}': {source}")]
     Row {
@@ -68,7 +72,16 @@ pub enum DiskError {
 impl DiskError {
     /// The device or a quota is full.
     pub fn is_out_of_space(&self) -> bool {
-        matches!(self, Self::Tree(error) if error.is_out_of_space())
+        match self {
+            Self::Tree(error) => error.is_out_of_space(),
+            Self::File(error) => error.is_out_of_space(),
+            _ => false,
+        }
+    }
+
+    /// The device or the system refuses, and what is stored may be whole.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::File(_) | Self::Tree(plex::Error::Fs(_)))
     }
 }
 
@@ -152,11 +165,13 @@ pub struct DiskOptions {
     pub create: bool,
     /// Memory for blocks of tables, in bytes.
     pub block_cache_bytes: usize,
+    /// Whether nothing is to be written: flushes fail.
+    pub is_read_only: bool,
 }
 
 impl Default for DiskOptions {
     fn default() -> Self {
-        Self { create: true, block_cache_bytes: 64 << 20 }
+        Self { create: true, block_cache_bytes: 64 << 20, is_read_only: false }
     }
 }
 
@@ -175,7 +190,8 @@ impl Disk {
         let tree = tree.create_if_missing(options.create).block_cache_bytes(options.block_cache_bytes);
         // Mapped pages would count as resident memory of the process.
         let tree = tree.mapped_reads(false);
-        let db = tree.memtable_bytes(MEMTABLE_BYTES).open(dir)?;
+        let tree = tree.memtable_bytes(MEMTABLE_BYTES);
+        let db = if options.is_read_only { tree.open_read_only(dir)? } else { tree.open(dir)? };
         let counts_space = db.key_space("counts")?;
         let (spaces, counted) = Default::default();
         Ok(Arc::new(Self {
@@ -222,6 +238,22 @@ impl Disk {
     /// Begins to collect the rows of a flush.
     pub fn begin_flush(self: &Arc<Self>) -> Flush {
         Flush::new(self.clone())
+    }
+
+    /// Makes a copy of the rows in a directory, which is empty or missing, by hard links. Gives the position up to
+    /// which it has all changes. `None` while a flush collects, or after one that failed: the rows in the tree's
+    /// memory are not to become durable then.
+    ///
+    /// # Errors
+    /// [`DiskError::Tree`]; the directory holds no rows then.
+    pub fn copy_to(&self, dir: &Path) -> Result<Option<Lsn>, DiskError> {
+        // Held meanwhile: the copy writes the memtable to a table.
+        let has_part = self.has_part.lock();
+        if *has_part {
+            return Ok(None);
+        }
+        self.db.clone_to(dir)?;
+        Ok(Some(Lsn(self.db.flushed_lsn())))
     }
 
     /// Does one merge of tables; false when none is due.

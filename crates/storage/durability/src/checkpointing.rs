@@ -1,7 +1,8 @@
 //! One checkpoint, from the cut to the removal of what it makes obsolete.
 //!
 //! ```text
-//! files created -> cut (all locks; the log switched) -> walk by workers, files written -> files durable
+//! rows of databases on disk linked -> files created -> cut (all locks; the log switched) -> walk by workers,
+//!               files written -> files durable
 //!               -> log durable up to the cut -> MANIFEST -> older sets and segments removed
 //! ```
 
@@ -83,6 +84,8 @@ impl Durability {
     ) -> Result<(), DurabilityError> {
         let expected_bytes = manifest.current().newest().map_or(0, SetInfo::bytes);
         let options = WriterOptions { threads: policy.threads, expected_bytes, ..WriterOptions::default() };
+        // Before the cut, so that the log from their position on leads to it.
+        let rows = self.copy_rows(set)?;
         let mut writer = Writer::create(&self.dir, set, options, feed)?;
         let switch = if cause == Cause::LogSwitch { self.prepare_switch(policy)? } else { Switch::Stay };
         let history = manifest.current().history;
@@ -90,7 +93,7 @@ impl Durability {
         // lost.
         let changes = (self.parts.changes)().saturating_add(self.state.lock().changes_found);
         let done = self.cut_and_write(&mut writer, feed, &switch, history).and_then(|flushes| {
-            let info = writer.finish()?;
+            let info = SetInfo { rows, ..writer.finish()? };
             self.name(&Naming { cause, policy, switch: &switch, flushes }, manifest, info)
         });
         if done.is_ok() {
@@ -311,6 +314,7 @@ impl Durability {
     pub(crate) fn remove_obsolete(&self, manifest: &mut ManifestFile) -> Result<(), DurabilityError> {
         let Some(_removing) = self.files.removing(self.parts.clock.now_ms()) else { return Ok(()) };
         manifest.prune(&self.dir, None)?;
+        self.note_bytes_of_copies();
         self.retire_segments(manifest.current());
         let (needed, log) = (manifest.log_needed_from(), self.state.lock().log.clone());
         let needed = needed.into_iter().chain(self.log_needed_by_rows()).min();

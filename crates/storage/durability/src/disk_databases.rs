@@ -125,6 +125,17 @@ impl DiskDatabases {
         }
     }
 
+    /// Makes a copy of the rows by hard links. Gives the position up to which it has all changes, and the keyspaces;
+    /// `None` while a flush collects, or after one that failed. Waits for the device.
+    ///
+    /// # Errors
+    /// [`DiskError::Tree`]
+    pub fn copy_to(&self, dir: &Path) -> Result<Option<(Lsn, Vec<KeyspaceId>)>, DiskError> {
+        let mut spaces = self.spaces.read().clone();
+        spaces.sort_unstable();
+        Ok(self.disk.copy_to(dir)?.map(|lsn| (lsn, spaces)))
+    }
+
     /// Does one merge of tables; false when none is due. Waits for the device.
     ///
     /// # Errors

@@ -52,6 +52,14 @@ pub enum DurabilityError {
     /// The rows of databases on disk cannot be opened or written.
     #[error("the rows of databases on disk: {0}")]
     Rows(#[from] disk::DiskError),
+    /// A checkpoint cannot have the rows of databases on disk.
+    #[error(
+        "a checkpoint needs the rows of databases on disk, and these cannot be flushed: {why}. It is taken when a flush has          succeeded"
+    )]
+    RowsBehind {
+        /// Why not.
+        why: String,
+    },
     /// The settings give a database in memory, which has entries, another engine.
     #[error(
         "database {number} is in memory and has {keys} keys, and the settings give it engine disk: the engine of a database is \

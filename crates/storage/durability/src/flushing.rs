@@ -19,6 +19,7 @@ use crate::keeper::Durability;
 use crate::sink::LogSink;
 use crate::work::{Ended, Job};
 use base::Lsn;
+use checkpoint::{ManifestFile, RowsInfo, SetId, SetInfo};
 use cmdlog::LogFailure;
 use disk::DiskStats;
 use engine::FlushProgress;
@@ -65,6 +66,8 @@ struct FlushState {
     count: u64,
     /// Why the last one failed.
     error: Option<String>,
+    /// Bytes of copies of rows that the rows in use do not share.
+    retained_bytes: u64,
 }
 
 /// How flushes of databases on disk stand.
@@ -80,6 +83,8 @@ pub struct FlushStatus {
     pub error: Option<String>,
     /// Keyspaces on disk.
     pub databases: usize,
+    /// Bytes that only copies of rows have, which checkpoints keep. As of the last checkpoint.
+    pub retained_bytes: u64,
     /// The rows.
     pub rows: DiskStats,
 }
@@ -279,7 +284,8 @@ impl Durability {
         let state = self.flushing.state.lock();
         let unflushed_bytes = end.0.saturating_sub(state.cut.0);
         let (count, flushed, error) = (state.count, state.flushed, state.error.clone());
-        Some(FlushStatus { count, flushed, unflushed_bytes, error, databases, rows })
+        let retained_bytes = state.retained_bytes;
+        Some(FlushStatus { count, flushed, unflushed_bytes, error, databases, retained_bytes, rows })
     }
 
     /// From where on the log is needed by rows (W2); `None` without databases on disk.
@@ -329,14 +335,58 @@ impl Durability {
         if let Some(number) = new_numbers.iter().copied().find(has_rows) {
             return Err(DurabilityError::RowsLeft { path: self.dir.file(checkpoint::Name::Rows), number });
         }
-        self.flush_while_nothing_runs(&databases)?;
+        let disk_since = self.flush_while_nothing_runs(&databases)?;
         spaces.sort_unstable();
-        let next = checkpoint::Manifest { disk_spaces: spaces, ..manifest.current().clone() };
+        let next = checkpoint::Manifest { disk_spaces: spaces, disk_since, ..manifest.current().clone() };
         Ok(manifest.commit(&self.dir, next)?)
     }
 
+    /// Copies the rows for a checkpoint, before its cut; `None` without databases on disk. Waits for a flush that runs.
+    pub(crate) fn copy_rows(&self, set: SetId) -> Result<Option<RowsInfo>, DurabilityError> {
+        let Some(databases) = self.databases.get() else { return Ok(None) };
+        let dir = self.dir.file(checkpoint::Name::RowsOf { set });
+        loop {
+            if let Some((lsn, spaces)) = databases.copy_to(&dir)? {
+                return Ok(Some(RowsInfo { lsn, spaces }).filter(|rows| !rows.spaces.is_empty()));
+            }
+            let error = self.flushing.state.lock().error.clone();
+            if let Some(why) = error {
+                return Err(DurabilityError::RowsBehind { why });
+            }
+            // One that was given up leaves its part to the next.
+            self.parts.store.pressure.want();
+            if !self.wait(LOOK) || self.is_cancelled() {
+                return Err(Ended.into());
+            }
+        }
+    }
+
+    /// Whether the newest checkpoint lacks databases that are on disk by now: it was taken when they were not.
+    pub fn lacks_copy_of_rows(&self) -> bool {
+        let place = self.manifest.lock();
+        let Some(manifest) = place.as_ref().map(ManifestFile::current) else { return false };
+        let has_all = |set: &SetInfo| set.rows.as_ref().is_some_and(|rows| rows.spaces == manifest.disk_spaces);
+        !manifest.disk_spaces.is_empty() && manifest.newest().is_some_and(|set| !has_all(set))
+    }
+
+    /// Notes what the copies of rows take that checkpoints have, without what the rows in use share with them.
+    pub(crate) fn note_bytes_of_copies(&self) {
+        if self.databases.get().is_none() {
+            return;
+        }
+        let Ok(listing) = self.dir.list() else { return };
+        let copies = listing.row_copies.iter().map(|set| self.dir.file(checkpoint::Name::RowsOf { set: *set }));
+        let copies: Vec<_> = copies.collect();
+        let copies: Vec<_> = copies.iter().map(std::path::PathBuf::as_path).collect();
+        let rows = self.dir.file(checkpoint::Name::Rows);
+        // A table that goes meanwhile is no error.
+        if let Ok(bytes) = disk::offline::bytes_of_copies_alone(&**self.dir.fs(), &rows, &copies) {
+            self.flushing.state.lock().retained_bytes = bytes;
+        }
+    }
+
     /// A flush on this thread.
-    fn flush_while_nothing_runs(&self, databases: &Arc<DiskDatabases>) -> Result<(), DurabilityError> {
+    fn flush_while_nothing_runs(&self, databases: &Arc<DiskDatabases>) -> Result<Lsn, DurabilityError> {
         let Some(sink) = self.state.lock().log.clone() else { return Err(Ended.into()) };
         let mut flush = loop {
             match databases.begin_flush(|| sink.log.end_lsn()) {
@@ -356,7 +406,7 @@ impl Durability {
             FlushError::Rows(error) => DurabilityError::Rows(error),
         })?;
         self.begin_flushing_at(lsn);
-        Ok(())
+        Ok(lsn)
     }
 
     /// Opens the rows of these keyspaces.
@@ -366,7 +416,7 @@ impl Durability {
         create: bool,
     ) -> Result<Arc<DiskDatabases>, DurabilityError> {
         let policy = self.policy();
-        let options = disk::DiskOptions { create, block_cache_bytes: policy.block_cache_bytes };
+        let options = disk::DiskOptions { create, block_cache_bytes: policy.block_cache_bytes, is_read_only: false };
         let dir = self.dir.file(checkpoint::Name::Rows);
         let databases = DiskDatabases::open(&self.parts.store, self.parts.fs.clone(), &dir, spaces, options)?;
         // There is one.

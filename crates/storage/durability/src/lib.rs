@@ -41,7 +41,7 @@ mod timing;
 mod training;
 mod work;
 
-pub use disk::DiskOptions;
+pub use disk::{DiskError, DiskOptions};
 pub use disk_databases::{DiskDatabases, FlushError, RunningFlush};
 pub use error::DurabilityError;
 pub use flushing::FlushStatus;

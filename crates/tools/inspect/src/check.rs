@@ -2,6 +2,7 @@
 
 use crate::decode::lock;
 use crate::error::{ToolError, with_causes};
+use crate::rows;
 use crate::text::{count, size, time};
 use crate::tiered::{self, Addresses};
 use base::hash::KeyHasher;
@@ -57,6 +58,7 @@ impl Check<'_> {
                 None
             }
         };
+        let mut rows_lsn = None;
         match &manifest {
             Some(manifest) => {
                 self.manifest(manifest);
@@ -66,6 +68,7 @@ impl Check<'_> {
                     self.set(manifest, set, &named);
                 }
                 self.tier(manifest, named)?;
+                rows_lsn = self.rows(manifest);
             }
             // Which of them count is unknown; each can still be read alone.
             None => listing.snapshots.iter().for_each(|&(set, file)| self.snapshot_alone(Name::Snapshot { set, file })),
@@ -73,7 +76,7 @@ impl Check<'_> {
         for &first in &listing.logs {
             self.segment(first)?;
         }
-        let end = manifest.as_ref().and_then(|manifest| self.log(manifest));
+        let end = manifest.as_ref().and_then(|manifest| self.log(manifest, rows_lsn));
         self.leftovers(manifest.as_ref(), end.as_ref())
     }
 
@@ -133,6 +136,46 @@ impl Check<'_> {
         if whole > 0 {
             self.good(&format!("{}, whole", count(whole, "dictionary", "dictionaries")));
         }
+    }
+
+    /// Whether the rows of databases on disk, and the copies that checkpoints have, are whole. Gives the position up to
+    /// which the rows have all changes.
+    fn rows(&mut self, manifest: &Manifest) -> Option<Lsn> {
+        for set in &manifest.sets {
+            let name = Name::RowsOf { set: set.set };
+            if set.rows.is_none() {
+                if !set.files.is_empty() && manifest.spaces_on_disk(Some(set)).is_none() {
+                    let set = set.set;
+                    self.note(&format!(
+                        "set {set}: has no copy of the rows of databases on disk, so none is restored from it"
+                    ));
+                }
+                continue;
+            }
+            match rows::read_copy(self.dir, set) {
+                Ok(Ok(whole)) => self.good(&format!("{name}: {whole}")),
+                Ok(Err(why)) => self.damaged(&why),
+                Err(error) => self.rows_error(name, error),
+            }
+        }
+        if manifest.disk_spaces.is_empty() {
+            return None;
+        }
+        match rows::read(self.dir, Name::Rows) {
+            Ok(whole) => {
+                self.good(&format!("{}: {whole}", Name::Rows));
+                Some(whole.lsn)
+            }
+            Err(error) => {
+                self.rows_error(Name::Rows, error);
+                None
+            }
+        }
+    }
+
+    fn rows_error(&mut self, name: Name, error: disk::DiskError) {
+        let text = format!("{}: {}", self.dir.file(name).display(), with_causes(&error));
+        if error.is_refusal() { self.unchecked(&text) } else { self.damaged(&text) }
     }
 
     /// Whether the addresses of all sets lead to whole values on the tier.
@@ -268,11 +311,12 @@ impl Check<'_> {
     }
 
     /// Whether the log continues from every set, and from the newest as a start reads it.
-    fn log(&mut self, manifest: &Manifest) -> Option<LogEnd> {
-        let newest_from = match manifest.newest() {
+    fn log(&mut self, manifest: &Manifest, rows: Option<Lsn>) -> Option<LogEnd> {
+        let set_from = match manifest.newest() {
             Some(set) => set.log_from,
             None => manifest.log.on.then_some(manifest.log.since),
         };
+        let newest_from = set_from.map(|from| rows.map_or(from, |rows| from.min(rows)));
         let (mut end, mut needed) = (None, BTreeSet::new());
         let mut see = |effect: &Effect<'_>| note_dictionary(effect, &mut needed);
         if let Some(from) = newest_from {
@@ -282,6 +326,13 @@ impl Check<'_> {
                 }
                 Ok(found) => {
                     self.good(&said(&found, from));
+                    if let Some(rows) = rows.filter(|rows| *rows > found.end_lsn) {
+                        let end = found.end_lsn;
+                        self.damaged(&format!(
+                            "{} has changes up to LSN {rows}, and the log ends at {end}",
+                            Name::Rows
+                        ));
+                    }
                     end = Some(found);
                 }
                 Err(error) => self.log_error(&error),
@@ -291,7 +342,8 @@ impl Check<'_> {
         }
         // Older sets need more of the log, for restores to an earlier time.
         let older = manifest.sets.split_last().map_or(&[][..], |(_, older)| older);
-        if let Some(from) = older.iter().filter_map(|set| set.log_from).min().filter(|from| Some(*from) != newest_from)
+        if let Some(from) =
+            older.iter().filter_map(SetInfo::replay_from).min().filter(|from| Some(*from) != newest_from)
         {
             match read_log(self.dir, from, &mut see) {
                 Ok(found) => {
@@ -351,7 +403,12 @@ impl Check<'_> {
                 Name::Rows if manifest.is_some_and(|manifest| manifest.disk_spaces.is_empty()) => {
                     self.note(&format!("{shown}: rows that the manifest does not name; no start reads them"));
                 }
-                Name::Rows => {}
+                Name::RowsOf { set } if manifest.is_some_and(|manifest| !manifest.names_rows(set)) => {
+                    self.note(&format!(
+                        "{shown}: a leftover that the manifest does not name; the next start removes it"
+                    ));
+                }
+                Name::Rows | Name::RowsOf { .. } => {}
                 Name::Lock | Name::Manifest | Name::Snapshot { .. } | Name::Log { .. } | Name::Dictionary(_) => {}
             }
         }

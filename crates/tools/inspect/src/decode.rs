@@ -91,6 +91,7 @@ impl Decoder<'_> {
             let name = entry.name.to_string_lossy().into_owned();
             let meaning = match Name::parse(&entry.name) {
                 Name::Rows => "the rows of databases on disk",
+                Name::RowsOf { .. } => "the copy of these rows that belongs to a checkpoint",
                 _ if entry.kind == FileKind::Dir => "a directory, not part of the data",
                 Name::Manifest | Name::Snapshot { .. } | Name::Log { .. } | Name::Dictionary(_) => {
                     match self.file(&**fs, &file, false) {
@@ -175,6 +176,7 @@ impl Decoder<'_> {
                 cut: Moment::new(set.created_ms),
                 history: hex(&set.history),
                 log_from_lsn: set.log_from.map(|lsn| lsn.0),
+                rows_lsn: set.rows.as_ref().map(|rows| rows.lsn.0),
                 files: set.files.len() as u64,
                 entries: set.entries(),
                 bytes: set.bytes(),

@@ -24,6 +24,14 @@ pub enum ToolError {
     /// An error of the tier that has values.
     #[error(transparent)]
     Tier(#[from] tier::TierError),
+    /// An error of the rows of databases on disk.
+    #[error("{}: {error}", path.display())]
+    Rows {
+        /// Their directory.
+        path: PathBuf,
+        /// The error.
+        error: Box<disk::DiskError>,
+    },
     /// A server uses the directory.
     #[error(
         "{}: in use by {}; stop that server first, or work on a copy; history and restore also read from the running \

@@ -118,6 +118,9 @@ pub enum Item {
         cut: Moment,
         history: String,
         log_from_lsn: Option<u64>,
+        /// The position of its copy of the rows of databases on disk.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rows_lsn: Option<u64>,
         files: u64,
         entries: u64,
         bytes: u64,
@@ -363,7 +366,7 @@ impl fmt::Display for Item {
                 put(f, ", for keyspace ", keyspace.as_ref())?;
                 put(f, ", keys that begin with ", prefix.as_ref())
             }
-            Self::Set { set, cut_lsn, cut, history, log_from_lsn, files, entries, bytes } => {
+            Self::Set { set, cut_lsn, cut, history, log_from_lsn, rows_lsn, files, entries, bytes } => {
                 let entries = text::count(*entries, "entry", "entries");
                 let files = text::count(*files, "file", "files");
                 writeln!(f, "  set {set}: {entries} in {files}, {}", text::size(*bytes))?;
@@ -371,7 +374,8 @@ impl fmt::Display for Item {
                 match log_from_lsn {
                     Some(from) => write!(f, "; the log continues from LSN {from}"),
                     None => write!(f, "; the log was off"),
-                }
+                }?;
+                put(f, "; rows on disk as of LSN ", rows_lsn.as_ref())
             }
             Self::SetFile { name, bytes, entries, crc } => {
                 let entries = text::count(*entries, "entry", "entries");

@@ -29,6 +29,7 @@ mod item;
 mod present;
 mod repair;
 mod restore;
+mod rows;
 mod salvage;
 mod sieve;
 mod source;

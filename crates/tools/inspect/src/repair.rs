@@ -22,13 +22,14 @@ use crate::decode::lock;
 use crate::dictionaries;
 use crate::error::{ToolError, with_causes};
 use crate::restore::{self, Build, Loss, Point, TierCopy};
+use crate::rows;
 use crate::salvage::Salvage;
 use crate::sieve::{Keys, Sieve};
 use crate::text::{count, size, time};
 use crate::tiered::{self, Addresses, Unreadable};
 use base::hash::KeyHasher;
-use base::{Clock, HistoryId, Lsn, Rng, UnixMs};
-use checkpoint::{DataDir, FileInfo, LogState, Manifest, ManifestFile, SetId, SetInfo, SnapshotReader};
+use base::{Clock, HistoryId, KeyspaceId, Lsn, Rng, UnixMs};
+use checkpoint::{DataDir, FileInfo, LogState, Manifest, ManifestFile, Name, RowsInfo, SetId, SetInfo, SnapshotReader};
 use cmdlog::{FrameBody, RecordBuilder, RecoverError, SegmentReader};
 use codec::{CodecError, Dictionary, DictionaryNumber};
 use engine::Effect;
@@ -76,10 +77,6 @@ pub struct Repaired {
 /// a repair could only make worse.
 pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path, salvage: bool) -> Result<Option<RepairPlan>, ToolError> {
     let (source, _held) = lock(fs, dir)?;
-    // A manifest that is made anew would not name the rows.
-    if source.list()?.rows {
-        return Err(ToolError::NotRepairable { path: dir.into(), why: restore::ON_DISK.to_owned() });
-    }
     let (mut damage, mut unsure, mut is_gathered) = (Vec::new(), Vec::new(), false);
     let manifest = match ManifestFile::load(&source) {
         Ok(Some(file)) => file.current().clone(),
@@ -108,8 +105,16 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path, salvage: bool) -> Resul
         false => Arc::default(),
     };
     whole.sets.clear();
+    if !manifest.disk_spaces.is_empty()
+        && let Err(error) = rows::read(&source, Name::Rows)
+    {
+        note_rows(&source.file(Name::Rows), error, &mut damage)?;
+    }
     let (mut lost_of, mut broken) = (BTreeMap::new(), Vec::new());
     for set in &manifest.sets {
+        if !has_whole_rows(&source, &manifest, set, &mut damage)? {
+            continue;
+        }
         let sieve = Sieve::new(readable_by(&whole, set.set), Keys::default()).with_unreadable(unreadable.clone());
         let sieve = Mutex::new(sieve);
         let see = |effect: &Effect<'_>| sieve.lock().unwrap_or_else(PoisonError::into_inner).look(effect);
@@ -168,6 +173,58 @@ pub fn plan_repair(fs: &Arc<dyn FileSystem>, dir: &Path, salvage: bool) -> Resul
     let Reach { to, of_set, salvage, changed_from: from, .. } = best;
     let loss = Loss { salvage, sieve, of_set, from };
     Ok(Some(RepairPlan { manifest: whole, to, loss, damage, kept, lost, unsure, hint }))
+}
+
+/// Notes damage of rows.
+fn note_rows(path: &Path, error: disk::DiskError, damage: &mut Vec<String>) -> Result<(), ToolError> {
+    match error.is_refusal() {
+        true => Err(rows::at(path, error)),
+        false => {
+            damage.push(format!("{}: {}", path.display(), with_causes(&error)));
+            Ok(())
+        }
+    }
+}
+
+/// Whether a set has the rows of databases on disk, whole, and the log leads from them to its cut.
+fn has_whole_rows(
+    source: &DataDir,
+    manifest: &Manifest,
+    set: &SetInfo,
+    damage: &mut Vec<String>,
+) -> Result<bool, ToolError> {
+    let Some(copy) = &set.rows else {
+        let is_usable = set.files.is_empty() || manifest.spaces_on_disk(Some(set)).is_some();
+        if !is_usable {
+            damage.push(format!("set {}: has no copy of the rows of databases on disk", set.set));
+        }
+        return Ok(is_usable);
+    };
+    match rows::read_copy(source, set) {
+        Ok(Ok(_)) => {}
+        Ok(Err(why)) => {
+            damage.push(why);
+            return Ok(false);
+        }
+        Err(error) => {
+            note_rows(&source.file(Name::RowsOf { set: set.set }), error, damage)?;
+            return Ok(false);
+        }
+    }
+    let mut reached = copy.lsn;
+    let mut each = |after: Lsn, _: FrameBody<'_>| {
+        reached = after;
+        Ok(())
+    };
+    match cmdlog::recover_frames(&**source.fs(), source.path(), copy.lsn, &mut each, &mut |_| {}) {
+        Err(error) if !error.is_damage() => return Err(error.into()),
+        // Damage after the cut is found by those who read on from there.
+        _ if reached >= set.cut => return Ok(true),
+        Err(error) => damage.push(with_causes(&error)),
+        Ok(_) => {}
+    }
+    damage.push(format!("set {}: the log does not lead from its rows, LSN {}, to it", set.set, copy.lsn));
+    Ok(false)
 }
 
 /// The values on a tier that cannot be read, of all whole sets.
@@ -239,7 +296,7 @@ fn unsure_without_manifest(source: &DataDir, gathered: &Manifest) -> Result<Vec<
         .iter()
         .filter(|(set, _)| newest.is_none_or(|newest| *set > newest))
         .map(|&(set, file)| {
-            let name = checkpoint::Name::Snapshot { set, file };
+            let name = Name::Snapshot { set, file };
             format!("{name} belongs to a newer checkpoint, which is not whole; its state may not be reached")
         })
         .collect();
@@ -295,7 +352,7 @@ fn gather(source: &DataDir) -> Result<Manifest, ToolError> {
     let mut sets: BTreeMap<SetId, (SetInfo, usize)> = BTreeMap::new();
     let listing = source.list()?;
     for &(set, file) in &listing.snapshots {
-        let path = source.file(checkpoint::Name::Snapshot { set, file });
+        let path = source.file(Name::Snapshot { set, file });
         let reader = match SnapshotReader::open(&**source.fs(), &path) {
             Ok(reader) => reader,
             // Then the set is not whole.
@@ -306,7 +363,7 @@ fn gather(source: &DataDir) -> Result<Manifest, ToolError> {
         let (found, seen) = sets.entry(header.set).or_insert_with(|| {
             let files = vec![FileInfo { bytes: 0, entries: 0, crc: 0 }; usize::from(header.files)];
             let (cut, history, created_ms) = (header.cut, header.history, header.created_ms);
-            (SetInfo { set: header.set, cut, history, created_ms, log_from: Some(cut), files }, 0)
+            (SetInfo { set: header.set, cut, history, created_ms, log_from: Some(cut), files, rows: None }, 0)
         });
         if let Some(place) = found.files.get_mut(usize::from(header.file)) {
             *place = reader.info();
@@ -328,13 +385,43 @@ fn gather(source: &DataDir) -> Result<Manifest, ToolError> {
         None => (first_history(source, first)?.unwrap_or(HistoryId([0; 20])), 0),
     };
     let log = LogState { on: !listing.logs.is_empty(), since: first, since_ms };
+    let disk_spaces = gather_rows(source, &mut sets)?;
     let dictionaries = dictionaries::gathered(&**source.fs(), source.path())?;
     let last_dictionary = dictionaries.last().map_or(0, |info| info.number.0.get());
-    Ok(Manifest { sets, dictionaries, last_dictionary, ..Manifest::new(history, log) })
+    Ok(Manifest { sets, dictionaries, last_dictionary, disk_spaces, ..Manifest::new(history, log) })
+}
+
+/// Gives sets the copies of rows that belong to them, by their names, and says which keyspaces are on disk.
+fn gather_rows(source: &DataDir, sets: &mut [SetInfo]) -> Result<Vec<KeyspaceId>, ToolError> {
+    let (listing, mut spaces) = (source.list()?, Vec::new());
+    let names = listing.row_copies.iter().map(|set| Name::RowsOf { set: *set });
+    for name in names.chain(listing.rows.then_some(Name::Rows)) {
+        let found = match rows::look(source, name) {
+            Ok(found) => found,
+            Err(error) if error.is_refusal() => return Err(rows::at(&source.file(name), error)),
+            // Then the set is not whole.
+            Err(_) => continue,
+        };
+        spaces.extend(found.spaces.clone());
+        let set = sets.iter_mut().find(|set| name == Name::RowsOf { set: set.set });
+        if let Some(set) = set.filter(|set| found.lsn <= set.cut && !found.spaces.is_empty()) {
+            set.rows = Some(RowsInfo { lsn: found.lsn, spaces: found.spaces });
+        }
+    }
+    if spaces.is_empty() && (listing.rows || !listing.row_copies.is_empty()) {
+        let why =
+            "MANIFEST cannot be read, and no directory of rows says which databases are on disk: put MANIFEST back \
+                   from a backup"
+                .to_owned();
+        return Err(ToolError::NotRepairable { path: source.path().into(), why });
+    }
+    spaces.sort_unstable();
+    spaces.dedup();
+    Ok(spaces)
 }
 
 fn first_history(source: &DataDir, first: Lsn) -> Result<Option<HistoryId>, ToolError> {
-    let path = source.file(checkpoint::Name::Log { first });
+    let path = source.file(Name::Log { first });
     if !source.fs().exists(&path)? {
         return Ok(None);
     }
@@ -558,7 +645,7 @@ fn furthest(source: &DataDir, manifest: &Manifest) -> Result<(Lsn, Option<UnixMs
     let (mut lsn, mut at) = (newest.map_or(Lsn(0), |set| set.cut), newest.map(|set| set.created_ms));
     let mut bytes = 0;
     for first in source.list()?.logs {
-        let mut reader = match SegmentReader::open(&**source.fs(), &source.file(checkpoint::Name::Log { first })) {
+        let mut reader = match SegmentReader::open(&**source.fs(), &source.file(Name::Log { first })) {
             Ok(reader) => reader,
             Err(error) if error.is_damage() => continue,
             Err(error) => return Err(error.into()),

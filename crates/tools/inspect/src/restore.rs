@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! newest set at or before the point ---copied, verified---> prdb-*, dict-*  \
+//! its copy of rows on disk -----------linked or copied----> lsm-<set>, lsm    \
 //! log from its cut up to the point  ---frame by frame-----> log-*            > MANIFEST, last: then INTO counts
 //! ------------------------------------ a new history -----> log-<point>    /
 //! ```
@@ -13,6 +14,7 @@
 use crate::check::read_set;
 use crate::error::ToolError;
 use crate::history::before_last_flush;
+use crate::rows;
 use crate::salvage::Salvage;
 use crate::sieve::{self, Keys, Rest, Sieve};
 use crate::source::Source;
@@ -113,11 +115,6 @@ pub fn restore(
     )
 }
 
-/// Why a directory with rows is not copied.
-pub(crate) const ON_DISK: &str = "it has databases on disk (engine disk), which backup, restore and repair do not \
-                                  cover yet. Copy the whole directory while no server uses it, or move the keys with \
-                                  MIGRATE";
-
 /// What to build.
 pub(crate) struct Build<'b> {
     /// The moment.
@@ -169,10 +166,8 @@ pub(crate) fn build(
 ) -> Result<Restored, ToolError> {
     let (fs, &Build { to, into, history, links, tier, loss }) = (source.fs(), build);
     let unreachable = |why: String| ToolError::NotReachable { path: source.path().into(), why };
-    if !manifest.disk_spaces.is_empty() {
-        return Err(unreachable(ON_DISK.to_owned()));
-    }
     let start = Start::choose(manifest, to).map_err(unreachable)?;
+    let disk_spaces = manifest.spaces_on_disk(start.set).ok_or_else(|| unreachable(no_rows(start.set)))?;
     let found = find(source, &start, to, None)?;
     if let Some(why) = found.why_not(&start, to) {
         return Err(unreachable(why));
@@ -205,16 +200,21 @@ pub(crate) fn build(
         TierCopy::Stays => manifest.tier.clone(),
         TierCopy::Own { at } => tiered::copy_tier(source, &target, manifest, (named, links), (&history, at), say)?,
     };
+    match start.set {
+        Some(from) if from.rows.is_some() => rows::put_copy(source, &target, from, links, say)?,
+        None if !disk_spaces.is_empty() => rows::put_empty(&target, &disk_spaces, start.lsn())?,
+        _ => {}
+    }
     let dictionaries = copy_dictionaries(source, &target, manifest, start.set, links, say)?;
     let origin = start.history;
     let mut parent = (origin, found.lsn);
-    if let Some(from_lsn) = start.log_from {
+    if let (Some(log_from), Some(from)) = (start.log_from, start.replay_from()) {
         let same_to = loss.and_then(|loss| loss.from).map_or(found.lsn, |from| from.min(found.lsn));
-        let part = Extract { dir: source.path(), from: from_lsn, to: same_to, into, history, origin: Some(origin) };
+        let part = Extract { dir: source.path(), from, to: same_to, into, history, origin: Some(origin) };
         let told = cmdlog::extract(&**fs, clock, &part, &mut |path| say(&format!("wrote {}", path.display())))?;
         parent = told.map_or(parent, |told| (told.history, told.lsn));
         if let Some(loss) = loss.filter(|_| same_to < found.lsn) {
-            let rest = Rest { from: from_lsn, behind: same_to, to: found.lsn, target: &target, history };
+            let rest = Rest { from: log_from, behind: same_to, to: found.lsn, target: &target, history };
             sieve::write_log(source, &rest, loss.sieve.clone(), &hasher)?;
             say(&format!("wrote the log after LSN {same_to}, without what cannot be read"));
         }
@@ -228,7 +228,8 @@ pub(crate) fn build(
         dictionaries,
         last_dictionary: manifest.last_dictionary,
         hash_key: manifest.hash_key,
-        disk_spaces: Vec::new(),
+        disk_spaces,
+        disk_since: Lsn(0),
         tier,
     };
     ManifestFile::create(&target, next)?;
@@ -271,9 +272,23 @@ impl<'m> Start<'m> {
         Err(format!("the {what} is of LSN {first}, {}; no earlier moment can be restored", time(ms)))
     }
 
+    /// Where the log begins that its rows need as well.
+    fn replay_from(&self) -> Option<Lsn> {
+        self.set.map_or(self.log_from, SetInfo::replay_from)
+    }
+
     fn lsn(&self) -> Lsn {
         self.set.map(|set| set.cut).or(self.log_from).unwrap_or_default()
     }
+}
+
+/// Why a set cannot be restored.
+fn no_rows(set: Option<&SetInfo>) -> String {
+    let set = set.map_or(SetId(0), |set| set.set);
+    format!(
+        "checkpoint {set} has no copy of the rows of databases on disk, as an earlier version made it: take another \
+         (BGSAVE), which serves backups, and restores to moments after it"
+    )
 }
 
 /// The position of a point.

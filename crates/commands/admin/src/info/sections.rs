@@ -227,7 +227,7 @@ fn percent(part: u64, whole: u64) -> f64 {
 /// Databases on disk.
 pub(super) fn disk(ctx: &mut Ctx<'_>, text: &mut String) {
     let status = ctx.host.find::<Arc<Durability>>().and_then(|durability| durability.flush_status());
-    let Some(FlushStatus { count, flushed, unflushed_bytes, error, databases, rows }) = status else {
+    let Some(FlushStatus { count, flushed, unflushed_bytes, error, databases, retained_bytes, rows }) = status else {
         return line(text, &fields::DISK_DATABASES, 0);
     };
     line(text, &fields::DISK_DATABASES, databases);
@@ -237,6 +237,7 @@ pub(super) fn disk(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, &fields::DISK_UNFLUSHED_BYTES, unflushed_bytes);
     line(text, &fields::DISK_TABLE_BYTES, rows.table_bytes);
     line(text, &fields::DISK_TABLES, rows.tables);
+    line(text, &fields::DISK_RETAINED_BYTES, retained_bytes);
     line(text, &fields::DISK_MEMORY_BYTES, rows.memory_bytes);
     line(text, &fields::DISK_FLUSHED_BYTES, rows.flushed_bytes);
     line(text, &fields::DISK_WRITTEN_BYTES, rows.written_bytes);

@@ -3,7 +3,7 @@
 use super::StopAtEnd;
 use crate::executor::Shared;
 use crate::listen::AcceptorHandle;
-use durability::{Durability, DurabilityError, Phase, Tell};
+use durability::{Cause, Durability, DurabilityError, Phase, Tell};
 use replication::Role;
 use std::convert::Infallible;
 use std::io;
@@ -41,6 +41,10 @@ pub(super) fn recover(durability: Arc<Durability>, tell: Arc<dyn Tell>) -> Recov
         }
         durability.wait_for_log()?;
         durability.add_databases()?;
+        if durability.lacks_copy_of_rows() {
+            // Backups and restores need one; it ends, or fails, on its own.
+            drop(durability.schedule(Cause::Rewrite));
+        }
         let durability::Recovered { keys, records, .. } = found;
         let seconds = began.elapsed().as_secs_f64();
         tell.say(&format!(

@@ -266,7 +266,15 @@ fn forged_bodies_are_malformed_or_canonical() {
     for set in 1..4 {
         let files = vec![FileInfo { bytes: 1 << 33, entries: 9, crc: 7 }; set as usize];
         let (cut, log_from) = (Lsn(set * 1000), (set > 1).then_some(Lsn(set * 1000)));
-        manifest.sets.push(SetInfo { set: SetId(set as u32), cut, history: HISTORY, created_ms: 5, log_from, files });
+        manifest.sets.push(SetInfo {
+            set: SetId(set as u32),
+            cut,
+            history: HISTORY,
+            created_ms: 5,
+            log_from,
+            files,
+            rows: None,
+        });
     }
     let header = Header {
         set: SetId(3),
@@ -353,7 +361,7 @@ fn forged_payloads_are_refused() {
         let mut writer = SnapshotWriter::begin(file, &header, u64::MAX).unwrap();
         writer.write_block(&payload, &[], entries).unwrap();
         let files = vec![writer.finish().unwrap()];
-        let info = SetInfo { set, cut, history, created_ms, log_from, files };
+        let info = SetInfo { set, cut, history, created_ms, log_from, files, rows: None };
         let sink = |_: &Effect<'_>| {};
         let result = load(&dir, &info, 1, &hasher(), &sink, &LoadProgress::default());
         assert_damaged(result.map(|_| None), &path, &format!("{payload:?}, {entries} entries"));

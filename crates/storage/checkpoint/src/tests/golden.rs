@@ -54,7 +54,7 @@ fn write_golden(fs: &SimFs) {
     let log = LogState { on: true, since: Lsn(0x1000), since_ms: 1_699_999_999_999 };
     let mut manifest = Manifest::new(HistoryId([0xaa; 20]), log);
     manifest.begin_history(history, Lsn(0x1100));
-    manifest.sets.push(SetInfo { set, cut, history, created_ms, log_from: Some(cut), files });
+    manifest.sets.push(SetInfo { set, cut, history, created_ms, log_from: Some(cut), files, rows: None });
     for (number, hash) in [(3, 0xabcd), (500, u128::MAX - 1)] {
         manifest.add_dictionary(DictionaryNumber(NonZeroU32::new(number).unwrap()), FileHash(hash));
     }
@@ -108,7 +108,7 @@ fn golden_set(fs: &SimFs, set: SetId, write: impl FnOnce(&mut SnapshotWriter)) -
         std::fs::write(&golden, bytes).unwrap();
     }
     assert!(std::fs::read(&golden).unwrap() == *bytes, "{} has changed", golden.display());
-    (dir, SetInfo { set, cut: Lsn(9), history, created_ms, log_from: None, files: vec![info] })
+    (dir, SetInfo { set, cut: Lsn(9), history, created_ms, log_from: None, files: vec![info], rows: None })
 }
 
 /// A set with a library of functions, byte for byte, and loaded.

@@ -107,7 +107,7 @@ fn a_tree_without_its_end_is_damage() {
     writer.write_block(&part, &changes, 0).unwrap();
     let info = writer.finish().unwrap();
     let SetHead { cut, history, created_ms, log_from, .. } = head(1);
-    let set = SetInfo { set: SetId(1), cut, history, created_ms, log_from, files: vec![info] };
+    let set = SetInfo { set: SetId(1), cut, history, created_ms, log_from, files: vec![info], rows: None };
     let result = load(&dir, &set, 1, &hasher(), &|_| {}, &LoadProgress::default());
     let error = result.expect_err("the list has no end").to_string();
     assert!(error.contains("within a collection"), "{error}");

@@ -198,7 +198,7 @@ fn file_of(blocks: &[(Vec<Effect<'_>>, u32)]) -> (SimFs, DataDir, SetInfo, Vec<u
         offsets.push(block.offset);
     }
     assert_eq!(offsets.len(), blocks.len());
-    (fs, dir, SetInfo { set, cut, history, created_ms: 0, log_from: None, files: vec![info] }, offsets)
+    (fs, dir, SetInfo { set, cut, history, created_ms: 0, log_from: None, files: vec![info], rows: None }, offsets)
 }
 
 /// A collection over several blocks is kept whole or not at all, whichever of its blocks is damaged, in its frame or
