@@ -60,7 +60,7 @@ def export_of(tools, name, kind, target, *options):
     with tools.serve(again.name) as server, Client(server.port) as client:
         same(state(client), before)
     assert "is there already" in tools.run("export", "--dir", data, file, status=2)
-    with tools.serve(name) as server, Client(server.port) as client:
+    with tools.serve(name, *options) as server, Client(server.port) as client:
         assert digest(client) == before[0], "the export has changed the directory"
         assert "in use by" in tools.run("export", "--dir", data, tools.scratch / "no.rdb", status=2)
     assert not (tools.scratch / "no.rdb").exists()

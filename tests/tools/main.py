@@ -25,6 +25,7 @@ import repairs
 import replicas
 import signals
 import supervisor
+import rows
 import tiers
 from directory import Tools
 
@@ -39,7 +40,7 @@ def main():
             return 1 if tools.failed else 0
         for area in (
             backup, caches, dictionaries, history, imports, logs, exports, follows, replicas, cuts, promotions, moves,
-            page, repairs, signals, supervisor, tiers, installed,
+            page, repairs, signals, supervisor, rows, tiers, installed,
         ):
             area.run(tools)
         return 1 if tools.failed else 0

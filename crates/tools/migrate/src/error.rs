@@ -17,15 +17,21 @@ use vfs::FsError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MigrateError {
-    /// The directory has databases on disk.
-    #[error(
-        "{}: it has databases on disk (engine disk), which export does not cover yet; move their keys to a database in memory \
-         with COPY or MIGRATE",
-        path.display()
-    )]
-    OnDisk {
-        /// The data directory.
+    /// The rows of databases on disk cannot be read.
+    #[error("{}: {error}; `onggi check` says what is whole", path.display())]
+    Rows {
+        /// The directory of rows.
         path: PathBuf,
+        /// Why.
+        error: Box<durability::DiskError>,
+    },
+    /// The checkpoint does not have the rows of databases on disk.
+    #[error(
+        "checkpoint {set} has no copy of the rows of databases on disk: `onggi export` reads a stopped server's directory"
+    )]
+    NoRows {
+        /// Its number.
+        set: checkpoint::SetId,
     },
     /// A memcached cannot be reached, or has ended the connection.
     #[error("memcached {cache}: {source}; give memcached://HOST:PORT of a server that runs")]

@@ -1,6 +1,7 @@
 //! `onggi export`: the data of a directory as an RDB file.
 //!
 //! ```text
+//! rows on disk (lsm) ---------------------------------------read, row by row, where they are---v
 //! newest checkpoint, then the log --as a start loads them--> store --each entry--> FILE.new --sync, rename--> FILE
 //! ```
 //!
@@ -9,9 +10,10 @@
 
 use crate::error::MigrateError;
 use crate::pen::{Exported, Page};
-use base::{Clock, DbIndex, Entropy, Lsn};
-use checkpoint::{CheckpointError, DataDir, LoadProgress, Manifest, ManifestFile};
+use base::{Clock, DbIndex, Entropy, KeyspaceId, Lsn};
+use checkpoint::{CheckpointError, DataDir, LoadProgress, Manifest, ManifestFile, Name};
 use codec::CodecError;
+use durability::{DiskDatabases, DiskOptions};
 use engine::ValueTier;
 use rdb::Target;
 use std::path::Path;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 use std::thread;
 use store::lock::WorkerSet;
 use store::shard::ShardEngine;
-use store::{Scratch, Store, StoreOptions, Wake};
+use store::{RecoveryPoints, Scratch, Store, StoreOptions, Wake};
 use tier::{TierError, TierId, TierReader, offline};
 use vfs::FileSystem;
 
@@ -69,16 +71,13 @@ impl Wake for Nobody {
 }
 
 /// The store as a start makes it.
-fn load(export: &Export<'_>) -> Result<Store, MigrateError> {
+fn load(export: &Export<'_>) -> Result<Arc<Store>, MigrateError> {
     let (dir, _held) = inspect::lock(export.fs, export.dir)?;
     let Some(manifest) = ManifestFile::load(&dir)? else {
         return Err(MigrateError::NoData { path: export.dir.to_owned() });
     };
     let manifest = manifest.current();
-    if !manifest.disk_spaces.is_empty() {
-        return Err(MigrateError::OnDisk { path: export.dir.to_owned() });
-    }
-    let store = Store::new(StoreOptions {
+    let store = Arc::new(Store::new(StoreOptions {
         shard_count: 1,
         database_count: crate::DATABASES_MAX,
         clock: Arc::clone(&export.clock),
@@ -86,16 +85,39 @@ fn load(export: &Export<'_>) -> Result<Store, MigrateError> {
         wake: Arc::new(Nobody),
         log: None,
         engine: |engine| ShardEngine::Memory(Box::new(engine)),
-    });
+    }));
     attach_tier(&store, manifest, &dir)?;
     let dictionaries = &store.compression.dictionaries;
     manifest.open_dictionaries(&dir)?.into_iter().for_each(|found| drop(dictionaries.insert(found)));
+    let rows = match manifest.disk_spaces.is_empty() {
+        true => None,
+        false => Some(back(&store, export.fs, &dir.file(Name::Rows), &manifest.disk_spaces)?),
+    };
+    if let Some(rows) = rows {
+        let loaded = manifest.newest().map_or(manifest.log.since, |set| set.cut);
+        let spaces = manifest.disk_spaces.iter().map(|space| (*space, rows)).collect();
+        store.set_recovery_points(RecoveryPoints { loaded, rows: spaces });
+    }
     load_set(&dir, manifest, &store)?;
     if let Some(missing) = store.missing_dictionary() {
         return Err(CodecError::NoDictionary(missing).into());
     }
-    replay_log(&dir, manifest, &store)?;
+    replay_log(&dir, manifest, rows, &store)?;
     Ok(store)
+}
+
+/// Has keyspaces read from rows, which are not changed. Gives the position up to which these have all changes.
+pub(crate) fn back(
+    store: &Arc<Store>,
+    fs: &Arc<dyn FileSystem>,
+    rows: &Path,
+    spaces: &[KeyspaceId],
+) -> Result<Lsn, MigrateError> {
+    let options = DiskOptions { create: false, is_read_only: true, ..DiskOptions::default() };
+    match DiskDatabases::open(store, Arc::clone(fs), rows, spaces, options) {
+        Ok(databases) => Ok(databases.recovered_lsn()),
+        Err(error) => Err(MigrateError::Rows { path: rows.to_owned(), error: Box::new(error) }),
+    }
 }
 
 /// Has values that lie on a tier read from it.
@@ -117,10 +139,10 @@ fn load_set(dir: &DataDir, manifest: &Manifest, store: &Store) -> Result<(), Che
     Ok(())
 }
 
-fn replay_log(dir: &DataDir, manifest: &Manifest, store: &Store) -> Result<(), MigrateError> {
+fn replay_log(dir: &DataDir, manifest: &Manifest, rows: Option<Lsn>, store: &Store) -> Result<(), MigrateError> {
     let newest = manifest.newest();
     let from: Option<Lsn> = newest.map_or(manifest.log.on.then_some(manifest.log.since), |set| set.log_from);
-    let Some(from) = from else { return Ok(()) };
+    let Some(from) = from.into_iter().chain(rows).min() else { return Ok(()) };
     let mut scratch = Scratch::default();
     let mut each = |lsn, payload: &[u8]| Ok(store.replay(&mut scratch, lsn, payload)?);
     let end = cmdlog::recover(&**dir.fs(), dir.path(), from, &mut each, &mut |_| {})?;

@@ -5,7 +5,7 @@ use base::hash::KeyHasher;
 use base::{Clock, DbIndex, Rng, UnixMs};
 use codec::Dictionaries;
 use codec::stored::{Form, Stored};
-use engine::{Engine, Entry, Type};
+use engine::{Entry, Type};
 use rdb::{Target, Value, WriteError, Writer, stored};
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
@@ -139,6 +139,11 @@ impl<W: Write> Pen<W> {
 
     /// Writes all that a store has: libraries of functions first, as the format requires.
     pub fn write_store(&mut self, store: &Store) -> Result<(), MigrateError> {
+        self.write_store_while(store, &|| true)
+    }
+
+    /// The same until `goes_on` says false, which is asked for every key.
+    pub fn write_store_while(&mut self, store: &Store, goes_on: &dyn Fn() -> bool) -> Result<(), MigrateError> {
         for (_, code) in store.libraries.get().iter() {
             self.writer.function(code).map_err(|error| MigrateError::Write { path: self.path.clone(), error })?;
             self.exported.libraries += 1;
@@ -146,27 +151,19 @@ impl<W: Write> Pen<W> {
         let databases = (0..store.spaces.count() as u32).map(DbIndex);
         databases.into_iter().try_for_each(|db| {
             let path = self.path.clone();
-            self.write_database(store, db).map_err(|refused| refused.told(&path, db))
+            self.write_database(store, db, goes_on).map_err(|refused| refused.told(&path, db))
         })
     }
 
-    fn write_database(&mut self, store: &Store, db: DbIndex) -> Result<(), Refused> {
+    fn write_database(&mut self, store: &Store, db: DbIndex, goes_on: &dyn Fn() -> bool) -> Result<(), Refused> {
         let Some(space) = store.spaces.get(db) else { return Ok(()) };
         let (mut done, mut bytes) = (Ok(()), Vec::new());
-        let walk = store.each_shard(|shard| {
-            let mut from = Some(0);
-            while let Some(bound) = from.filter(|_| done.is_ok()) {
-                let mut visit = |entry: &Entry<'_>, _cost| {
-                    if done.is_ok() {
-                        let whole = store.whole(*entry, &mut bytes).map_err(WriteError::Io);
-                        let written = whole.and_then(|whole| self.write_entry(db, &whole));
-                        done = written.map_err(|error| Refused { key: entry.key.to_vec(), error });
-                    }
-                };
-                from = shard.engine.survey(space, bound, &mut visit).next;
-            }
+        store.visit_entries(space, &mut |entry| {
+            let whole = store.whole(*entry, &mut bytes).map_err(WriteError::Io);
+            let written = whole.and_then(|whole| self.write_entry(db, &whole));
+            done = written.map_err(|error| Refused { key: entry.key.to_vec(), error });
+            done.is_ok() && goes_on()
         });
-        walk.for_each(drop);
         done
     }
 

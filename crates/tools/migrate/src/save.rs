@@ -5,12 +5,13 @@
 //! ```
 //!
 //! A checkpoint has each entry whole and once, in neighbouring blocks of one file, so that memory is bounded by the
-//! largest value and [`BATCH_BYTES`], whatever the checkpoint's size.
+//! largest value and [`BATCH_BYTES`], whatever the checkpoint's size. Databases on disk come after it: from the copy of
+//! their rows, with the changes of the log between that copy and the cut in memory, which are at most those of a flush.
 
 use crate::error::MigrateError;
-use crate::export::{Nobody, attach_tier};
+use crate::export::{Nobody, attach_tier, back};
 use crate::pen::{Exported, FileWriter, Page, Pen};
-use base::{Clock, DbIndex, Entropy, KeyspaceId};
+use base::{Clock, DbIndex, Entropy, KeyspaceId, Lsn};
 use checkpoint::{CheckpointError, DataDir, Manifest, Name, SetInfo, SnapshotReader};
 use codec::Dictionaries;
 use durability::{RdbWritten, WriteRdb};
@@ -18,7 +19,7 @@ use rdb::Target;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::shard::ShardEngine;
-use store::{Store, StoreOptions};
+use store::{RecoveryPoints, Scratch, Store, StoreOptions};
 use vfs::{FileSystem, OpenOptions};
 
 /// Bytes of blocks whose entries are in memory at a time.
@@ -112,9 +113,49 @@ impl RdbFile {
         }
         let (found, expected) = (pen.entries_met(), set.files.iter().map(|info| info.entries).sum());
         match found == expected {
-            true => Ok(()),
+            true => self.fill_from_rows(pen, dir, (manifest, set), is_cancelled),
             false => Err(MigrateError::Incomplete { found, expected }),
         }
+    }
+
+    /// Writes the databases on disk.
+    fn fill_from_rows(
+        &self,
+        pen: &mut Pen<FileWriter>,
+        dir: &DataDir,
+        (manifest, set): (&Manifest, &SetInfo),
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<(), MigrateError> {
+        let Some(rows) = &set.rows else {
+            return match manifest.disk_spaces.is_empty() {
+                true => Ok(()),
+                false => Err(MigrateError::NoRows { set: set.set }),
+            };
+        };
+        let path = dir.file(Name::Snapshot { set: set.set, file: 0 });
+        let store = Arc::new(self.batch(&SnapshotReader::open(&**dir.fs(), &path)?.header().spaces));
+        let lsn = back(&store, dir.fs(), &dir.file(Name::RowsOf { set: set.set }), &rows.spaces)?;
+        let dictionaries = &store.compression.dictionaries;
+        manifest.open_dictionaries(dir)?.into_iter().for_each(|found| drop(dictionaries.insert(found)));
+        let points = rows.spaces.iter().map(|space| (*space, lsn)).collect();
+        store.set_recovery_points(RecoveryPoints { loaded: set.cut, rows: points });
+        let (mut scratch, mut is_reached) = (Scratch::default(), false);
+        let mut each = |after: Lsn, payload: &[u8]| {
+            is_reached |= after > set.cut;
+            match is_reached || is_cancelled() {
+                true => Err(Over.into()),
+                false => Ok(store.replay(&mut scratch, after, payload)?),
+            }
+        };
+        let replayed = cmdlog::recover(&**dir.fs(), dir.path(), lsn, &mut each, &mut |_| {});
+        if is_cancelled() {
+            return Err(CheckpointError::LoadCancelled.into());
+        }
+        if !is_reached {
+            replayed?;
+        }
+        pen.write_store_while(&store, &|| !is_cancelled())?;
+        if is_cancelled() { Err(CheckpointError::LoadCancelled.into()) } else { Ok(()) }
     }
 
     /// A store for some entries.
@@ -132,6 +173,11 @@ impl RdbFile {
         store
     }
 }
+
+/// All that is needed of the log was read.
+#[derive(Debug, thiserror::Error)]
+#[error("the cut was reached")]
+struct Over;
 
 /// Refuses to replace a file that this server has not written: it may be all that is left of another server's data.
 fn refuse_foreign(fs: &dyn FileSystem, path: &Path) -> Result<(), MigrateError> {
