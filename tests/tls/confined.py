@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from authority import Authority
+from authority import Authority, openssl
 
 SECONDS_MAX = 60
 
@@ -126,6 +126,52 @@ def renewal(c):
         c.eventually(lambda: c.shown() not in ("", before), "the certificate stays the old one")
 
 
+def passphrase(c):
+    """A key with a passphrase: without it, with a wrong one, and with the right one, which no log has."""
+    before = c.shown()
+    pair = Authority(c.certificates, "ca", is_new=False).issue("secret")
+    certificate, key = (c.home / "allowed" / f"secret.{kind}" for kind in ("pem", "key"))
+    shutil.copy(pair[0], certificate)
+    openssl("pkcs8", "-topk8", "-v2", "aes-256-cbc", "-in", pair[1], "-out", key, "-passout", "pass:pass phrase")
+    names = ["tls-cert-file", str(certificate), "tls-key-file", str(key)]
+    within("has a passphrase: give it to tls-key-file-pass", c.cli("CONFIG", "SET", *names))
+    within("passphrase of tls-key-file-pass: it is wrong", c.cli("CONFIG", "SET", *names, "tls-key-file-pass", "other"))
+    equal(c.shown(), before)
+    equal(c.cli("CONFIG", "SET", *names, "tls-key-file-pass", "pass phrase"), "OK")
+    equal(c.shown() not in ("", before), True)
+    c.cli("CONFIG", "SET", "slowlog-log-slower-than", "0")
+    equal(c.cli("CONFIG", "SET", *names, "tls-key-file-pass", "pass phrase"), "OK")
+    equal("pass phrase" in c.cli("SLOWLOG", "GET", "100") + c.log.read_text(), False)
+    audit = (c.home / "logs" / "audit.log").read_text()
+    equal("pass phrase" in audit, False)
+    within('"tls-key-file-pass":"(redacted)"', audit)
+
+
+def watched(c):
+    """With tls-auto-reload-interval the server finds new files by itself, and names a bad one once."""
+    equal(c.cli("CONFIG", "GET", "tls-auto-reload-interval"), "tls-auto-reload-interval\n0")
+    pair = ["tls-cert-file", f"{c.home}/live/server.pem", "tls-key-file", f"{c.home}/live/server.key"]
+    equal(c.cli("CONFIG", "SET", "tls-auto-reload-interval", "1", *pair), "OK")
+    before = c.shown()
+    for kind in "pem", "key":
+        link = c.home / "live" / f"server.{kind}"
+        link.unlink()
+        link.symlink_to(f"../archive/server2.{kind}")
+    c.eventually(lambda: c.shown() not in ("", before), "the certificate stays the old one")
+    found = c.shown()
+    file = c.home / "archive" / "server2.pem"
+    text = file.read_text()
+    file.write_text("nothing")
+    said = "the files of TLS have changed: tls-cert-file: "
+    c.eventually(lambda: said in c.log.read_text(), "nothing is said of a bad file")
+    equal(c.shown(), found)
+    # Another look or two.
+    time.sleep(2.5)
+    equal(c.log.read_text().count(said), 1)
+    file.write_text(text)
+    equal(c.cli("CONFIG", "SET", "tls-auto-reload-interval", "0"), "OK")
+
+
 def outside(c):
     """A later path outside is refused, by the name of its directive; one that is allowed is read."""
     before = c.shown()
@@ -209,7 +255,9 @@ def main():
     for name, body in (
         ("every thread has the filter", threads),
         ("certbot renews a certificate", renewal),
+        ("new files are found", watched),
         ("a later path outside names its directive", outside),
+        ("a key with a passphrase", passphrase),
         ("paths of written files do not change", fixed),
         ("logs are rotated", rotation),
         ("users, configuration and backups are written", written),

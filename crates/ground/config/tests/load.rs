@@ -202,7 +202,6 @@ fn a_page_for_other_hosts_has_a_login_and_tls() {
 #[test]
 fn what_would_break_a_promise_is_refused() {
     for (line, reason) in [
-        ("tls-key-file-pass x", "tls-key-file-pass is refused: keys with a passphrase are not supported"),
         ("tls-dh-params-file dh.pem", "tls-dh-params-file is refused: key exchange is by elliptic curves"),
         ("cluster-enabled yes", "cluster-enabled is refused"),
         ("rename-command CONFIG \"\"", "rename-command is refused"),

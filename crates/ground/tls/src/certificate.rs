@@ -8,18 +8,16 @@
 //!
 //! RFC 5280, section 4.1.
 
+use crate::der::{INTEGER, OBJECT, OCTETS, Reader, SEQUENCE};
+
 /// The attribute "common name": 2.5.4.3.
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 /// The extension "subject alternative name": 2.5.29.17.
 const ALTERNATIVE_NAME: [u8; 3] = [0x55, 0x1d, 0x11];
 
-const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
-const INTEGER: u8 = 0x02;
-const OBJECT: u8 = 0x06;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
-const OCTETS: u8 = 0x04;
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 const URI: u8 = 0x86;
@@ -31,32 +29,6 @@ pub struct Facts {
     pub serial: String,
     /// The last second of its validity, since 1970.
     pub expires_at: i64,
-}
-
-/// Reads tags, lengths and contents of DER, one after the other.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    /// The next element.
-    fn next(&mut self) -> Option<(u8, &'a [u8])> {
-        let (&[tag, first], rest) = self.0.split_first_chunk::<2>()?;
-        let (length, rest) = match first {
-            0..=0x7f => (usize::from(first), rest),
-            0x81..=0x84 => {
-                let (digits, rest) = rest.split_at_checked(usize::from(first & 0x0f))?;
-                (digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit)), rest)
-            }
-            _ => return None,
-        };
-        let (content, rest) = rest.split_at_checked(length)?;
-        self.0 = rest;
-        Some((tag, content))
-    }
-
-    /// The content of the next element, which must have this tag.
-    fn expect(&mut self, expected: u8) -> Option<&'a [u8]> {
-        self.next().filter(|(tag, _)| *tag == expected).map(|(_, content)| content)
-    }
 }
 
 /// The parts of a certificate that are read.

@@ -1,9 +1,11 @@
 //! Certificates and keys in PEM files.
 
 use crate::TlsError;
+use crate::encrypted_key::{self, Undecrypted};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -40,22 +42,87 @@ pub(crate) fn certificates(directive: &'static str, path: &Path) -> Result<Vec<C
     }
 }
 
-/// The private key of a file.
-pub(crate) fn private_key(directive: &'static str, path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+/// A passphrase, and the directive that names it.
+#[derive(Clone, Copy)]
+pub(crate) struct Passphrase<'a> {
+    pub(crate) directive: &'static str,
+    pub(crate) text: &'a str,
+}
+
+/// The private key of a file. Tools take no passphrase: other users could see it in the list of processes.
+pub(crate) fn private_key(
+    directive: &'static str,
+    path: &Path,
+    passphrase: Option<Passphrase<'_>>,
+) -> Result<PrivateKeyDer<'static>, TlsError> {
     let bytes = zeroize::Zeroizing::new(read(directive, path)?);
     let has = |text: &[u8]| bytes.windows(text.len()).any(|window| window == text);
-    if has(b"BEGIN ENCRYPTED PRIVATE KEY") || has(b"Proc-Type: 4,ENCRYPTED") {
-        return Err(content(
-            directive,
-            path,
-            "has a passphrase, which is not supported: write the key without one (openssl pkey -in OLD -out NEW), and \
-             let only the server's user read it",
-        ));
+    if has(b"Proc-Type: 4,ENCRYPTED") {
+        return Err(content(directive, path, format!("{OTHER_FORM} {REWRITE}")));
+    }
+    if has(ENCRYPTED) {
+        return decrypted(directive, path, &bytes, passphrase);
     }
     PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| match error {
         pem::Error::NoItemsFound => content(directive, path, "has no private key in PEM (BEGIN PRIVATE KEY)"),
         error => content(directive, path, format!("is not PEM: {}", described(&error))),
     })
+}
+
+const ENCRYPTED: &[u8] = b"ENCRYPTED PRIVATE KEY";
+const OTHER_FORM: &str = "has a passphrase in a form that is not supported:";
+const REWRITE: &str = "write it again with openssl pkcs8 -topk8 -v2 aes-256-cbc -in OLD -out NEW";
+
+/// The key of a file that a passphrase protects.
+fn decrypted(
+    directive: &'static str,
+    path: &Path,
+    bytes: &[u8],
+    passphrase: Option<Passphrase<'_>>,
+) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let Some(Passphrase { directive: pass_directive, text }) = passphrase.filter(|given| !given.text.is_empty()) else {
+        let remedy = passphrase.map_or(String::new(), |missing| format!("give it to {}, or ", missing.directive));
+        let reason = format!("has a passphrase: {remedy}write the key without one (openssl pkey -in OLD -out NEW)");
+        return Err(content(directive, path, reason));
+    };
+    // The reader of PEM knows the kinds of keys that need no passphrase.
+    let mut plain = zeroize::Zeroizing::new(Vec::with_capacity(bytes.len()));
+    let mut rest = bytes;
+    while let Some(at) = rest.windows(ENCRYPTED.len()).position(|window| window == ENCRYPTED) {
+        plain.extend_from_slice(rest.get(..at).unwrap_or_default());
+        plain.extend_from_slice(b"PRIVATE KEY");
+        rest = rest.get(at + ENCRYPTED.len()..).unwrap_or_default();
+    }
+    plain.extend_from_slice(rest);
+    let encrypted = PrivatePkcs8KeyDer::from_pem_slice(&plain)
+        .map_err(|error| content(directive, path, format!("is not PEM: {}", described(&error))))?;
+    match encrypted_key::decrypt(encrypted.secret_pkcs8_der(), text) {
+        Ok(key) => Ok(PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.to_vec()))),
+        Err(Undecrypted::Form) => Err(content(directive, path, format!("{OTHER_FORM} {REWRITE}"))),
+        Err(Undecrypted::Passphrase) => {
+            let reason =
+                format!("cannot be read with the passphrase of {pass_directive}: it is wrong, or the key is damaged");
+            Err(content(directive, path, reason))
+        }
+    }
+}
+
+/// A digest of the content of files, and of directories of files; what cannot be read counts as empty.
+pub(crate) fn digest<'a>(paths: impl Iterator<Item = &'a Path>) -> [u8; 32] {
+    let mut all = Sha256::new();
+    let mut add = |path: &Path| {
+        let bytes = zeroize::Zeroizing::new(read("", path).unwrap_or_default());
+        all.update(path.as_os_str().as_encoded_bytes());
+        all.update((bytes.len() as u64).to_le_bytes());
+        all.update(&*bytes);
+    };
+    for path in paths {
+        match files_in(path) {
+            Ok(files) => files.iter().for_each(|file| add(file)),
+            Err(_) => add(path),
+        }
+    }
+    all.finalize().into()
 }
 
 fn described(error: &pem::Error) -> String {

@@ -2,7 +2,7 @@
 
 use crate::TlsError;
 use crate::certificate::{self, Facts};
-use crate::files::{self, Authorities};
+use crate::files::{self, Authorities, Passphrase};
 use crate::suites::Offer;
 use crate::verifier::{ChainOnly, Unchecked};
 use rustls::client::danger::ServerCertVerifier;
@@ -44,6 +44,10 @@ pub struct Options {
     pub client_certificate: Option<PathBuf>,
     /// `tls-client-key-file`.
     pub client_key: Option<PathBuf>,
+    /// `tls-key-file-pass`; empty for none.
+    pub key_pass: String,
+    /// `tls-client-key-file-pass`; empty for none.
+    pub client_key_pass: String,
     /// `tls-ca-cert-file`.
     pub ca_file: Option<PathBuf>,
     /// `tls-ca-cert-dir`.
@@ -75,6 +79,21 @@ pub struct Loaded {
     pub client_certificate: Option<Facts>,
     /// The first trusted CA.
     pub ca_certificate: Option<Facts>,
+    /// What the files held.
+    pub digest: [u8; 32],
+}
+
+/// What the files hold that a load would read. Passphrases and other settings are no part of it.
+pub fn digest(options: &Options) -> [u8; 32] {
+    let all = [
+        &options.certificate,
+        &options.key,
+        &options.client_certificate,
+        &options.client_key,
+        &options.ca_file,
+        &options.ca_dir,
+    ];
+    files::digest(all.into_iter().flatten().map(PathBuf::as_path))
 }
 
 /// A certificate with its chain, and its key.
@@ -88,10 +107,11 @@ impl Identity {
     fn read(
         (cert_directive, cert): (&'static str, &Path),
         (key_directive, key_path): (&'static str, &Path),
+        passphrase: Option<Passphrase<'_>>,
         provider: &CryptoProvider,
     ) -> Result<Self, TlsError> {
         let chain = files::certificates(cert_directive, cert)?;
-        let key = files::private_key(key_directive, key_path)?;
+        let key = files::private_key(key_directive, key_path, passphrase)?;
         let rejected =
             |reason: String| TlsError::Content { directive: key_directive, path: key_path.to_owned(), reason };
         CertifiedKey::from_der(chain.clone(), key.clone_key(), provider).map_err(|error| match error {
@@ -122,6 +142,8 @@ pub fn load(options: &Options) -> Result<Loaded, TlsError> {
         return Ok(Loaded::default());
     }
     let offer = Offer::of(&options.protocols, &options.ciphers, &options.ciphersuites)?;
+    // Before the files are read: what changes meanwhile is found by the next look.
+    let digest = digest(options);
     let authorities = files::authorities(
         ("tls-ca-cert-file", options.ca_file.as_deref()),
         ("tls-ca-cert-dir", options.ca_dir.as_deref()),
@@ -132,6 +154,7 @@ pub fn load(options: &Options) -> Result<Loaded, TlsError> {
         ca_certificate: authorities.as_ref().and_then(|all| certificate::facts(&all.first)),
         server_certificate: own.as_ref().and_then(Identity::facts),
         client_certificate: other.as_ref().and_then(Identity::facts),
+        digest,
         ..Loaded::default()
     };
     if options.connects {
@@ -153,22 +176,28 @@ pub fn load(options: &Options) -> Result<Loaded, TlsError> {
 
 /// What the server shows to its clients; `None` when neither file is set.
 fn own_identity(options: &Options, provider: &CryptoProvider) -> Result<Option<Identity>, TlsError> {
-    pair(("tls-cert-file", options.certificate.as_deref()), ("tls-key-file", options.key.as_deref()), provider)
+    let passphrase = Passphrase { directive: "tls-key-file-pass", text: &options.key_pass };
+    let certificate = ("tls-cert-file", options.certificate.as_deref());
+    pair(certificate, ("tls-key-file", options.key.as_deref()), Some(passphrase), provider)
 }
 
 fn client_identity(options: &Options, provider: &CryptoProvider) -> Result<Option<Identity>, TlsError> {
     let certificate = ("tls-client-cert-file", options.client_certificate.as_deref());
-    pair(certificate, ("tls-client-key-file", options.client_key.as_deref()), provider)
+    let passphrase = Passphrase { directive: "tls-client-key-file-pass", text: &options.client_key_pass };
+    pair(certificate, ("tls-client-key-file", options.client_key.as_deref()), Some(passphrase), provider)
 }
 
 fn pair(
     (cert_directive, cert): (&'static str, Option<&Path>),
     (key_directive, key): (&'static str, Option<&Path>),
+    passphrase: Option<Passphrase<'_>>,
     provider: &CryptoProvider,
 ) -> Result<Option<Identity>, TlsError> {
     match (cert, key) {
         (None, None) => Ok(None),
-        (Some(cert), Some(key)) => Identity::read((cert_directive, cert), (key_directive, key), provider).map(Some),
+        (Some(cert), Some(key)) => {
+            Identity::read((cert_directive, cert), (key_directive, key), passphrase, provider).map(Some)
+        }
         (None, _) => Err(TlsError::Missing { directive: cert_directive, why: "its key is set, and useless alone" }),
         (_, None) => Err(TlsError::Missing { directive: key_directive, why: "a certificate needs its key" }),
     }
@@ -295,7 +324,7 @@ pub fn client_config(options: &ClientOptions) -> Result<Arc<ClientConfig>, TlsEr
     let names = options.names;
     let offer = Offer::of("", &options.ciphers, &options.ciphersuites)?;
     let (certificate, key) = (options.certificate.as_deref(), options.key.as_deref());
-    let identity = pair((names.certificate, certificate), (names.key, key), &offer.provider)?;
+    let identity = pair((names.certificate, certificate), (names.key, key), None, &offer.provider)?;
     if options.is_insecure {
         return connecting(&offer, Arc::new(Unchecked(offer.provider.clone())), identity.as_ref()).map(Arc::new);
     }

@@ -29,6 +29,11 @@ pub(crate) fn load(settings: &Settings) -> Result<Loaded, TlsError> {
 const OUTSIDE: &str =
     "it is outside of the directories of the start (sandbox yes); give its directory to sandbox-allow-path and restart";
 
+/// Whether the files hold something else than what was loaded last.
+pub(crate) fn has_changed(settings: &Settings, loaded: &Loaded) -> bool {
+    tls::digest(&options(settings)) != loaded.digest
+}
+
 /// Whether a listener or a connection to another server uses TLS.
 pub(crate) fn is_used(settings: &Settings) -> bool {
     let options = options(settings);
@@ -46,6 +51,8 @@ fn options(settings: &Settings) -> Options {
         key: settings.tls_key_file.clone(),
         client_certificate: settings.tls_client_cert_file.clone(),
         client_key: settings.tls_client_key_file.clone(),
+        key_pass: settings.tls_key_file_pass.clone(),
+        client_key_pass: settings.tls_client_key_file_pass.clone(),
         ca_file: settings.tls_ca_cert_file.clone(),
         ca_dir: settings.tls_ca_cert_dir.clone(),
         clients: match settings.tls_auth_clients {

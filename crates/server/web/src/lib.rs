@@ -20,6 +20,7 @@ mod json;
 mod live;
 mod login;
 mod metrics;
+mod options;
 mod panels;
 pub mod replies;
 mod routes;

@@ -1,16 +1,16 @@
 //! What panels of the page request separately, since it names keys and clients.
 
 use crate::door::Visitor;
+use crate::options::Options;
 use crate::routes::{Shared, refusal};
 use crate::visit::Visit;
 use crate::{Access, Asked, login, replies};
 use axum::Json;
-use axum::extract::{ConnectInfo, Query, State};
+use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use proto::reply::Value as Reply;
 use serde_json::Value;
-use std::collections::HashMap;
 use std::time::Duration;
 
 /// Time between two looks at work in progress.
@@ -18,7 +18,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Longest wait for workers.
 const WAIT_MAX: Duration = Duration::from_secs(120);
 
-type Options = Query<HashMap<String, String>>;
 type From = ConnectInfo<Visitor>;
 
 /// `/api/hotkeys`
@@ -27,8 +26,8 @@ pub async fn hot_keys(state: State<Shared>, visit: From, headers: HeaderMap) -> 
 }
 
 /// `/api/slowlog`; with `?values=1` it shows the arguments of calls.
-pub async fn slow_log(state: State<Shared>, visit: From, Query(options): Options, headers: HeaderMap) -> Response {
-    let shows_values = options.get("values").is_some_and(|value| value == "1");
+pub async fn slow_log(state: State<Shared>, visit: From, options: Options, headers: HeaderMap) -> Response {
+    let shows_values = options.get("values") == Some("1");
     show((&state, &visit.0.0, &headers), &["SLOWLOG", "GET", "20"], |reply| replies::slow_log(reply, shows_values))
         .await
 }
@@ -39,10 +38,9 @@ pub async fn clients(state: State<Shared>, visit: From, headers: HeaderMap) -> R
 }
 
 /// `/api/explain`, with `?prefix=` and `?depth=`.
-pub async fn explain(state: State<Shared>, visit: From, Query(options): Options, headers: HeaderMap) -> Response {
-    let option = |name: &str, default: &'static str| options.get(name).cloned().unwrap_or_else(|| default.to_owned());
-    let (prefix, depth) = (option("prefix", ""), option("depth", "1"));
-    let words = ["MEMORY", "EXPLAIN", "PREFIX", &prefix, "DEPTH", &depth];
+pub async fn explain(state: State<Shared>, visit: From, options: Options, headers: HeaderMap) -> Response {
+    let option = |name: &str, default: &'static str| options.get(name).unwrap_or(default);
+    let words = ["MEMORY", "EXPLAIN", "PREFIX", option("prefix", ""), "DEPTH", option("depth", "1")];
     show((&state, &visit.0.0, &headers), &words, replies::explained).await
 }
 

@@ -5,22 +5,21 @@ use crate::figures::Figures;
 use crate::live::Live;
 use crate::login::{self, CHECKS_MAX};
 use crate::metrics::Format;
+use crate::options::Options;
 use crate::visit::Visit;
 use crate::{Access, Asked, Facts, json, metrics, panels, replies};
-use axum::extract::{ConnectInfo, Query, Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use std::collections::HashMap;
+use futures_util::stream;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
-use tokio_stream::StreamExt;
-use tokio_stream::wrappers::WatchStream;
 
 /// What requests need.
 #[derive(Clone)]
@@ -159,15 +158,21 @@ async fn info(State(shared): State<Shared>) -> Response {
     }
 }
 
-async fn history(State(shared): State<Shared>, Query(options): Query<HashMap<String, String>>) -> impl IntoResponse {
+async fn history(State(shared): State<Shared>, options: Options) -> impl IntoResponse {
     let seconds = options.get("seconds").and_then(|seconds| seconds.parse().ok()).unwrap_or(HISTORY_SECONDS);
     Json(shared.live.history(seconds))
 }
 
 /// Server-sent events, one a second.
 async fn events(State(shared): State<Shared>) -> impl IntoResponse {
-    let events = WatchStream::new(shared.live.events());
-    Sse::new(events.map(|text| Ok::<_, Infallible>(Event::default().data(&*text))))
+    let mut newest = shared.live.events();
+    newest.mark_changed();
+    Sse::new(stream::unfold(newest, |mut newest| async {
+        // The end of the listener is that of the stream.
+        newest.changed().await.ok()?;
+        let event = Event::default().data(&**newest.borrow_and_update());
+        Some((Ok::<_, Infallible>(event), newest))
+    }))
 }
 
 fn state(found: Result<(), String>) -> Response {

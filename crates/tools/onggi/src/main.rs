@@ -12,6 +12,7 @@ mod history;
 mod import;
 mod log;
 mod progress;
+mod renewal;
 mod restore;
 mod serve;
 mod shell;

@@ -1,7 +1,7 @@
 //! `onggi serve [FILE] [--directive value ...]`: starts the server, reports its address, and stops it on a signal.
 
 use crate::log::ServerLog;
-use crate::{confined, signals, supervisor, web};
+use crate::{confined, renewal, signals, supervisor, web};
 use base::clock::SystemClock;
 use base::random::OsEntropy;
 use clap::Args;
@@ -99,6 +99,7 @@ fn start(line: CommandLine, mut loaded: Loaded, log: &ServerLog) -> Result<(), B
     let page = web::start(&loaded, &control)?;
     page.warning().iter().for_each(|warning| log.warn(warning));
     signals::handle(control.clone(), log.clone(), line)?;
+    renewal::follow(control.clone(), log.clone())?;
     banner(&loaded, &dir, &addresses.join(", "), &page.place(), &sandboxed).iter().for_each(|line| log.say(line));
     if let Found::New { others } = found {
         log.say(&format!("new data directory {}: the database is empty{}", dir.display(), beside(others)));

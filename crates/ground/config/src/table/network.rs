@@ -257,8 +257,6 @@ const MEMCACHED_ITEM_MAX: u64 = 1 << 30;
 
 const NO_RDMA: &str = "RDMA is not offered, and rdma-port is refused";
 const BY_TICKETS: &str = "clients keep their sessions themselves, in tickets: the server has no cache of them";
-const NO_PASSPHRASE: &str = "keys with a passphrase are not supported: write the key without one (openssl pkey -in OLD -out NEW), \
-                             and let only the server's user read it";
 
 /// What TLS clients get, and what the server shows to other servers.
 pub(super) static TLS: &[Directive] = &[
@@ -284,10 +282,17 @@ pub(super) static TLS: &[Directive] = &[
         optional_path!(tls_key_file),
         "",
         "",
-        "The private key of that certificate in PEM, without a passphrase.",
+        "The private key of that certificate in PEM.",
     )
     .names_file(),
-    Directive::refused("tls-key-file-pass", &[""], "", NO_PASSPHRASE).sensitive(),
+    Directive::supported(
+        "tls-key-file-pass",
+        text!(tls_key_file_pass),
+        "",
+        "",
+        "The passphrase of that key, if it has one. The key is in PKCS #8 with AES, as `openssl genpkey -aes256` writes it.",
+    )
+    .sensitive(),
     Directive::supported(
         "tls-ca-cert-file",
         optional_path!(tls_ca_cert_file),
@@ -387,16 +392,25 @@ pub(super) static TLS: &[Directive] = &[
         optional_path!(tls_client_key_file),
         "",
         "",
-        "The private key of that certificate in PEM, without a passphrase.",
+        "The private key of that certificate in PEM.",
     )
     .names_file(),
-    Directive::refused("tls-client-key-file-pass", &[""], "", NO_PASSPHRASE).sensitive(),
+    Directive::supported(
+        "tls-client-key-file-pass",
+        text!(tls_client_key_file_pass),
+        "",
+        "",
+        "The passphrase of that key, if it has one.",
+    )
+    .sensitive(),
     Directive::refused("tls-cluster", &["no"], "no", "there is no cluster bus"),
-    Directive::refused(
+    Directive::supported(
         "tls-auto-reload-interval",
-        &["0"],
+        integer!(tls_auto_reload_interval_seconds: 0, INT_MAX),
         "0",
-        "files are not watched: after a renewal send SIGHUP, or CONFIG SET tls-cert-file with its name",
+        "seconds",
+        "After this long the server looks at the files of TLS again, and takes what has changed. When a file is bad, the \
+         certificates in force stay, and the log says why. 0 never looks: send SIGHUP after a renewal.",
     ),
     Directive::not_needed(
         "max-new-tls-connections-per-cycle",

@@ -38,6 +38,17 @@ impl Control {
         })
     }
 
+    /// The same if a file has changed since it was last read; `None` if none has, or TLS is not used.
+    pub fn reload_changed_certificates(&self) -> Option<Result<(), TlsError>> {
+        let shared = self.server.get()?.upgrade()?;
+        let settings = shared.host.part::<Configuration>().current();
+        let current = shared.host.part::<Arc<tls::Contexts>>().current();
+        // Without the lock of the settings, which CONFIG SET waits for.
+        let has_changed = encryption::is_used(&settings) && encryption::has_changed(&settings, &current);
+        drop((shared, current));
+        if has_changed { self.reload_certificates() } else { None }
+    }
+
     /// Has the file of the audit log opened again. False when there is none.
     pub fn reopen_audit_log(&self) -> bool {
         let Some(shared) = self.server.get().and_then(Weak::upgrade) else { return false };
