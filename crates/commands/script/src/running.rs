@@ -95,6 +95,11 @@ impl Running {
         self.is_running.store(false, Ordering::Release);
     }
 
+    /// Whether a script runs.
+    pub fn is_running(&self) -> bool {
+        self.is_running.load(Ordering::Acquire)
+    }
+
     /// It has run a command that may change entries.
     pub fn wrote(&self) {
         self.has_written.store(true, Ordering::Release);

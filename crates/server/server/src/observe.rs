@@ -18,6 +18,7 @@ use command::{Args, Ctx, Session};
 use durability::Durability;
 use parking_lot::Mutex;
 use proto::{Protocol, ReplyBuffer, Span};
+use script::Scripts;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -234,15 +235,36 @@ pub fn durations(shared: &Shared) -> Vec<u64> {
 /// # Errors
 /// Which one does not.
 pub fn health(shared: &Shared) -> Result<(), String> {
+    late_workers(shared).first().map_or(Ok(()), |(number, late_ms)| Err(no_turn(*number, *late_ms)))
+}
+
+/// Whether a supervisor should let the process live: every worker turns, except one that a script keeps. SCRIPT KILL
+/// ends that, and other clients are answered in the meantime.
+///
+/// # Errors
+/// Which worker does not turn, without such a reason.
+pub fn liveness(shared: &Shared) -> Result<(), String> {
+    let late = late_workers(shared);
+    let of_scripts = usize::from(shared.host.part::<Arc<Scripts>>().running.is_running());
+    late.get(of_scripts).map_or(Ok(()), |(number, late_ms)| Err(no_turn(*number, *late_ms)))
+}
+
+/// Workers that have begun no turn for too long, and for how many milliseconds.
+fn late_workers(shared: &Shared) -> Vec<(usize, i64)> {
     let now = shared.store.clock.now_ms();
+    let mut late = Vec::new();
     for (number, worker) in shared.host.part::<Arc<Figures>>().workers().iter().enumerate() {
         let turned_at = worker.stats.turned_at.get().cast_signed();
         let late_ms = now.saturating_sub(turned_at);
         if turned_at > 0 && late_ms > TURN_WITHIN_MS {
-            return Err(format!("worker {number} has begun no turn for {} s", late_ms / 1000));
+            late.push((number, late_ms));
         }
     }
-    Ok(())
+    late
+}
+
+fn no_turn(worker: usize, late_ms: i64) -> String {
+    format!("worker {worker} has begun no turn for {} s", late_ms / 1000)
 }
 
 /// Whether the data is loaded, and changes are taken.

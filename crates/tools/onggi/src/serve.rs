@@ -98,6 +98,7 @@ fn start(line: CommandLine, mut loaded: Loaded, log: &ServerLog) -> Result<(), B
     let control = Control::default();
     let page = web::start(&loaded, &control)?;
     page.warning().iter().for_each(|warning| log.warn(warning));
+    supervisor::watch(loaded.settings.supervised, control.clone(), log.clone())?;
     signals::handle(control.clone(), log.clone(), line)?;
     renewal::follow(control.clone(), log.clone())?;
     banner(&loaded, &dir, &addresses.join(", "), &page.place(), &sandboxed).iter().for_each(|line| log.say(line));

@@ -95,6 +95,14 @@ impl Control {
         self.server.get().and_then(Weak::upgrade).map_or(Ok(()), |shared| observe::health(&shared))
     }
 
+    /// The same, but a script may keep one worker.
+    ///
+    /// # Errors
+    /// Which worker does not turn, in a sentence.
+    pub fn liveness(&self) -> Result<(), String> {
+        self.server.get().and_then(Weak::upgrade).map_or(Ok(()), |shared| observe::liveness(&shared))
+    }
+
     /// Whether clients are served, and their changes taken.
     ///
     /// # Errors
