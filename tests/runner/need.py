@@ -14,6 +14,8 @@ from pathlib import Path
 
 from job import ROOT, TARGET, TOOLS, Failed, Skip
 
+# The oldest Debian that the package is for.
+DEBIAN = "bookworm"
 NO_SERVICES = Path("/usr/sbin/policy-rc.d")
 
 
@@ -99,6 +101,24 @@ def jemalloc():
     if not found:
         raise Failed("libjemalloc2 is installed and has no libjemalloc.so.2")
     return found[0]
+
+
+@functools.cache
+def debian():
+    """The root of a clean Debian with systemd, which is to be copied."""
+    program("debootstrap", "debootstrap")
+    home = TOOLS / "debian"
+    with _lock("debian"):
+        if not (home / "done").exists():
+            shutil.rmtree(home, ignore_errors=True)
+            done = subprocess.run(
+                ["debootstrap", "--variant=minbase", "--include=systemd,systemd-sysv", DEBIAN, home / "root"],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            )
+            if done.returncode != 0:
+                raise Skip(f"debootstrap cannot make a Debian: {_last_line(done.stdout)}")
+            (home / "done").touch()
+    return home / "root"
 
 
 @functools.cache

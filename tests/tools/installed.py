@@ -11,11 +11,14 @@ import tarfile
 import time
 from pathlib import Path
 
+import need
 from directory import Client
 from seeds import ROOT
 from servers import free_port
 
 SECONDS_MAX = 120
+# What `systemd-analyze security` may say of the unit, in tenths.
+EXPOSURE_MAX = 15
 
 
 def text_of(*argv):
@@ -121,6 +124,15 @@ def the_package_is_complete(package, root):
     return f"the package lacks {missing}" if missing else None
 
 
+def the_unit_is_confined(root):
+    """systemd rates what the unit may do at most as high as the manual says."""
+    unit = root / "usr/lib/systemd/system/onggi.service"
+    program = need.program("systemd-analyze", "systemd")
+    said = text_of(program, "security", "--offline=yes", f"--threshold={EXPOSURE_MAX}", "--no-pager", unit)
+    found = float(re.search(r"Overall exposure level for onggi.service: ([\d.]+)", said)[1])
+    return f"its exposure is {found}" if found > EXPOSURE_MAX / 10 else None
+
+
 def blob_of(layout, descriptor):
     """The bytes of a part of the image, whose digest and size are those that name it."""
     algorithm, digest = descriptor["digest"].split(":")
@@ -203,6 +215,8 @@ def run(tools):
     tools.check("zsh and fish have their scripts", lambda: none(other_shells_have_scripts(share)))
     tools.check("the Debian package is built", package)
     tools.check("the Debian package is complete", lambda: none(the_package_is_complete(packages[0], unpacked)))
+    tools.check(f"systemd rates the exposure of the unit {EXPOSURE_MAX / 10} or less",
+                lambda: none(the_unit_is_confined(unpacked)))
     tools.check("debug symbols have a package of their own",
                 lambda: none(symbols_are_apart(packages[0], unpacked, tools.scratch / "symbols")))
     tools.check("a server starts from the Debian package", lambda: none(the_package_starts(tools, unpacked)))

@@ -1,8 +1,10 @@
 """Onggi's own tools on the files of real servers: backup, check, inspect, restore, repair, import and export, and the
 picture of a checkpoint; see tests/tools/."""
 
+import os
+
 import need
-from job import ROOT, Job, Stage
+from job import ROOT, Job, Skip, Stage
 
 HOME = ROOT / "tests" / "tools"
 SECONDS_MAX = 900
@@ -21,7 +23,13 @@ def pieces(_job):
         job.command(["python3", "main.py", need.onggi(), "cuts", CUTS, KILLS], name="cuts and kills", cwd=HOME,
                     timeout=SECONDS_MAX, counts=True, env={"PYTHONPATH": str(ROOT / "tests" / "runner")})
 
-    return [(f"{CUTS} cuts, {KILLS} kills of each side", cuts)]
+    def debian(job):
+        if os.geteuid() != 0:
+            raise Skip("not root: cannot enter a Debian of its own")
+        job.command(["python3", "debian.py", need.onggi(), need.debian()], name="the package in a clean Debian",
+                    cwd=HOME, timeout=SECONDS_MAX, counts=True, env={"PYTHONPATH": str(ROOT / "tests" / "runner")})
+
+    return [(f"{CUTS} cuts, {KILLS} kills of each side", cuts), ("the package in a clean Debian", debian)]
 
 
 STAGE = Stage(
