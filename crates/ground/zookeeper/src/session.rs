@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// The shortest time that a server has to accept a connection.
 const CONNECT_MIN: Duration = Duration::from_millis(500);
 
+/// Paths of fired watches that are kept, each once. The client watches one; a server that sends others is damaged.
+const FIRED_MAX: usize = 64;
+
 /// Numbers of replies that answer no request.
 const WATCH_FIRED: i32 = -1;
 const PING: i32 = -2;
@@ -274,7 +277,10 @@ impl Session {
             let (_kind, _state) = (reader.int()?, reader.int()?);
             reader.text()
         })();
-        self.fired.push(event.ok_or_else(|| self.damaged(frame))?);
+        let path = event.ok_or_else(|| self.damaged(frame))?;
+        if !self.fired.contains(&path) && self.fired.len() < FIRED_MAX {
+            self.fired.push(path);
+        }
         Ok(())
     }
 
