@@ -1,7 +1,9 @@
 //! `onggi config`: examines configurations without starting a server.
 
+mod arcus;
+
 use clap::{Args, Subcommand};
-use config::{CommandLine, FileArgument, document, load};
+use config::{CommandLine, FileArgument, Given, document, load};
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -15,7 +17,8 @@ pub struct ConfigArgs {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Reads a configuration as `onggi serve` would, and lists errors and directives without effect.
+    /// Reads a configuration as `onggi serve` would, and lists errors and directives without effect. Of a
+    /// `default_engine.conf` of ARCUS it prints the directives that stand for its settings.
     Check {
         /// The file, or - for standard input; then options as for `onggi serve`, such as --port 7000.
         #[arg(value_name = "FILE|OPTION", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -37,7 +40,16 @@ pub fn run(args: ConfigArgs) -> ExitCode {
 }
 
 fn check(arguments: Vec<OsString>) -> ExitCode {
-    let loaded = CommandLine::parse(arguments).and_then(|line| {
+    let line = CommandLine::parse(arguments);
+    if let Ok(line) = &line
+        && let Some(FileArgument::Path(path)) = &line.file
+        && let Ok(bytes) = vfs::read_file(&vfs::RealFs, path, arcus::FILE_BYTES_MAX)
+        && let Ok(text) = String::from_utf8(bytes)
+        && arcus::is_one(&text)
+    {
+        return check_arcus(&path.display().to_string(), &text, line);
+    }
+    let loaded = line.and_then(|line| {
         let name = match &line.file {
             Some(FileArgument::Path(path)) => path.display().to_string(),
             Some(FileArgument::Stdin) => "standard input".to_owned(),
@@ -51,6 +63,34 @@ fn check(arguments: Vec<OsString>) -> ExitCode {
                 eprintln!("warning: {warning}");
             }
             print(&format!("{name}: a server would start with this\n"))
+        }
+        Err(errors) => {
+            eprintln!("{errors}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints the directives for a file of ARCUS, after a look at whether a server starts with them and the options.
+fn check_arcus(name: &str, text: &str, line: &CommandLine) -> ExitCode {
+    let found = arcus::translate(text);
+    found.warnings.iter().for_each(|warning| eprintln!("warning: {name}: {warning}"));
+    if !found.errors.is_empty() {
+        found.errors.iter().for_each(|error| eprintln!("{name}: {error}"));
+        return ExitCode::FAILURE;
+    }
+    let given = |name: &str, value: &str| {
+        let words = if value == "\"\"" { vec![Vec::new()] } else { vec![value.as_bytes().to_vec()] };
+        Given { name: name.as_bytes().to_vec(), words }
+    };
+    let translated = found.directives.iter().map(|(name, value)| given(name, value));
+    let others = line.options.iter().map(|option| Given { name: option.name.clone(), words: option.words.clone() });
+    let options = CommandLine { file: None, options: translated.chain(others).collect() };
+    match load(&options, &vfs::RealFs, &mut std::io::empty()) {
+        Ok(loaded) => {
+            loaded.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+            let lines: String = found.directives.iter().map(|(name, value)| format!("{name} {value}\n")).collect();
+            print(&format!("# {name} is a configuration of ARCUS; a server would start with these:\n{lines}"))
         }
         Err(errors) => {
             eprintln!("{errors}");
