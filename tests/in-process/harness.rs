@@ -218,7 +218,11 @@ impl TestServer {
 
     /// A connection of a memcached client.
     pub fn connect_memcached(&mut self) -> usize {
-        let dialect = Dialect::new(Language::Memcached);
+        self.connect_memcached_with(Dialect::new(Language::Memcached))
+    }
+
+    /// A connection of a memcached client whose requests this parser reads.
+    pub fn connect_memcached_with(&mut self, dialect: Dialect) -> usize {
         self.executor.open(Connection::speaking(dialect, Session::new(1, true, START_MS)))
     }
 

@@ -23,6 +23,7 @@ mod loading;
 mod log_admission;
 mod log_holds;
 mod log_sockets;
+mod memcached_admin;
 mod memcached_clients;
 mod messages;
 mod migrate;

@@ -18,6 +18,8 @@ mod tree;
 mod tree_many;
 mod tree_words;
 
+pub use cluster::for_administrators;
+
 use crate::arguments::expiration_of;
 use crate::details;
 use crate::tally::{self, Op, Outcome};

@@ -1,9 +1,11 @@
 //! Commands about the connection and the server.
 
-use crate::arcus::prefix;
+use crate::arcus::{for_administrators, prefix};
 use crate::arguments::{answer, expiration_of, number};
-use admin::Configuration;
+use crate::sweep::Purpose;
+use crate::tally::{self, Op, Outcome};
 use admin::about;
+use admin::{Configuration, ShutdownRequest};
 use base::UnixMs;
 use command::audit::Proof;
 use command::redis::connection::{accept, note_refusal};
@@ -88,15 +90,89 @@ pub fn login(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let data = ctx.args.bytes(2).unwrap_or_default();
     let space = data.iter().position(|byte| *byte == b' ').ok_or(TOKEN_FORMAT)?;
     let (user, rest) = data.split_at(space);
-    let password = rest.get(1..).unwrap_or_default();
+    if !log_in(ctx, user, rest.get(1..).unwrap_or_default(), "memcached|set")? {
+        return Err(WRONG_PASSWORD);
+    }
+    ctx.reply.text_line(STORED);
+    Ok(())
+}
+
+/// Logs the client in; false for a wrong name or password, after the delay that AUTH has, too.
+fn log_in(ctx: &mut Ctx<'_>, user: &[u8], password: &[u8], command: &'static str) -> Result<bool, Stop> {
     let attempt = command::login::attempt(ctx, user, password)?;
     ctx.session.hold(ctx.ks.now(), attempt.delay_ms);
-    let Some(user) = attempt.user else {
-        note_refusal(ctx.session, ctx.host, "memcached|set", b"set", user, ctx.now());
-        return Err(WRONG_PASSWORD);
-    };
     let now = ctx.now();
-    accept(ctx.session, ctx.host, user, Proof::Password, now);
-    ctx.reply.text_line(STORED);
+    let Some(found) = attempt.user else {
+        tally::count(ctx.stats, Op::Auth, Outcome::Miss);
+        let name = command.rsplit('|').next().unwrap_or(command);
+        note_refusal(ctx.session, ctx.host, command, name.as_bytes(), user, now);
+        return Ok(false);
+    };
+    tally::count(ctx.stats, Op::Auth, Outcome::Hit);
+    accept(ctx.session, ctx.host, found, Proof::Password, now);
+    Ok(true)
+}
+
+/// The mechanism of SASL that is offered. It sends the password as it is: use it with TLS, or on one host.
+const MECHANISM: &[u8] = b"PLAIN";
+const SASL_OK: &str = "SASL_OK";
+const NO_MECHANISM: &str = "AUTH_ERROR no such mechanism: use PLAIN";
+const NO_EXCHANGE: &str = "AUTH_ERROR no exchange to continue: PLAIN takes all its data at once";
+const SASL_FORMAT: &str = "AUTH_ERROR PLAIN needs an empty name or the user's own, the user and the password";
+const SASL_REFUSED: &str = "AUTH_ERROR authentication failure";
+
+/// `sasl mech`
+pub fn sasl_mechanisms(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    ctx.reply.raw_line(&[b"SASL_MECH ", MECHANISM].concat());
+    Ok(())
+}
+
+/// `sasl auth PLAIN data`: the data is `[name] NUL user NUL password` (RFC 4616).
+pub fn sasl_auth(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let text = match ctx.args.bytes(1).unwrap_or_default() {
+        b"" => NO_EXCHANGE,
+        MECHANISM => {
+            let mut parts = ctx.args.bytes(2).unwrap_or_default().splitn(3, |byte| *byte == 0);
+            match (parts.next(), parts.next(), parts.next()) {
+                (Some(name), Some(user), Some(password)) if name.is_empty() || name == user => {
+                    match log_in(ctx, user, password, "memcached|sasl")? {
+                        true => SASL_OK,
+                        false => SASL_REFUSED,
+                    }
+                }
+                _ => SASL_FORMAT,
+            }
+        }
+        _ => NO_MECHANISM,
+    };
+    ctx.reply.text_line(text);
+    Ok(())
+}
+
+const SHUTDOWN_OFF: &str = "ERROR: shutdown not enabled";
+const BAD_ARGUMENTS: Stop = Stop::error("CLIENT_ERROR invalid arguments");
+const BAD_FORMAT: Stop = Stop::error("CLIENT_ERROR bad command line format");
+
+/// The longest time before a shutdown, in seconds.
+const SHUTDOWN_SECONDS_MAX: u64 = 600;
+
+/// `shutdown [seconds|graceful]`: ends the server as SIGTERM does, after this time. The earliest of several counts.
+pub fn shutdown(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    for_administrators(ctx)?;
+    if !ctx.host.part::<Configuration>().current().memcached_enable_shutdown {
+        ctx.reply.text_line(SHUTDOWN_OFF);
+        return Ok(());
+    }
+    let seconds = match (ctx.args.bytes(1), ctx.args.len()) {
+        (None | Some(b"graceful"), 1 | 2) => 0,
+        (Some(seconds), 2) => {
+            let seconds = proto::memcached::parse_unsigned(seconds);
+            seconds.filter(|seconds| *seconds <= SHUTDOWN_SECONDS_MAX).ok_or(BAD_ARGUMENTS)?
+        }
+        _ => return Err(BAD_FORMAT),
+    };
+    let request = ctx.host.part::<ShutdownRequest>().clone();
+    prefix::later(ctx, Purpose::End(request), i64::try_from(seconds).unwrap_or(0))?;
+    ctx.reply.text_line("OK");
     Ok(())
 }

@@ -11,6 +11,7 @@
 
 use crate::arcus::prefix_of;
 use crate::prefixes::{Page, Prefixes};
+use admin::{EndOrder, ShutdownRequest};
 use arcus::Ring;
 use base::{DbIndex, Lsn, UnixMs};
 use command::blocking::Task;
@@ -36,6 +37,8 @@ pub enum Purpose {
     Prefix(Option<Box<[u8]>>),
     /// Removes all entries, at once.
     All,
+    /// Ends the server.
+    End(ShutdownRequest),
     /// Counts entries by their prefixes.
     Count {
         /// The counts.
@@ -64,13 +67,13 @@ impl Purpose {
             Self::Expired => false,
             Self::Stale(ring) => ring.has_own() && !ring.is_own(key),
             Self::Prefix(prefix) => prefix_of(key) == prefix.as_deref(),
-            Self::All | Self::Count { .. } => false,
+            Self::All | Self::End(_) | Self::Count { .. } => false,
         }
     }
 
     /// Whether it looks at each entry.
     fn walks(&self) -> bool {
-        !matches!(self, Self::All)
+        !matches!(self, Self::All | Self::End(_))
     }
 
     fn is_scrub(&self) -> bool {
@@ -304,6 +307,10 @@ impl Going {
             };
         }
         if self.is_surveyed {
+            return Step::Done;
+        }
+        if let Purpose::End(request) = &self.sweep.purpose {
+            drop(request.ask(EndOrder::Terminate));
             return Step::Done;
         }
         if let Purpose::All = self.sweep.purpose {

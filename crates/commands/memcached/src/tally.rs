@@ -41,10 +41,11 @@ pub enum Op {
     BopSmget,
     GetAttr,
     SetAttr,
+    Auth,
 }
 
 /// How many there are.
-pub const OPS: usize = Op::SetAttr as usize + 1;
+pub const OPS: usize = Op::Auth as usize + 1;
 
 /// What has become of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

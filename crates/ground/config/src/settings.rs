@@ -150,6 +150,10 @@ settings! {
     memcached_flush: bool,
     /// `memcached-item-size-max`: the longest data of an item.
     memcached_item_bytes_max: u64,
+    /// `memcached-key-size-max`: their longest key.
+    memcached_key_bytes_max: u64,
+    /// `memcached-enable-shutdown`: whether they may end the server.
+    memcached_enable_shutdown: bool,
     /// `arcus-zookeeper`: the servers of ZooKeeper that know the node's cluster; empty for none.
     arcus_zookeeper: String,
     /// `arcus-zookeeper-timeout`: seconds of silence after which they end its session.

@@ -38,6 +38,14 @@ impl Dialect {
         }
     }
 
+    /// The same with keys of memcached clients up to this length.
+    pub fn with_keys_up_to(self, bytes: usize) -> Self {
+        match self {
+            Self::Memcached(_) => Self::Memcached(Box::new(memcached::Parser::with_keys_up_to(bytes))),
+            other => other,
+        }
+    }
+
     /// Replies in this language.
     pub fn reply_buffer(&self) -> ReplyBuffer {
         match self {

@@ -856,7 +856,8 @@ impl Worker {
     fn handle(&mut self, message: Message) {
         match message {
             Message::Accept { socket, session, language, stranger } => {
-                let mut connection = Connection::speaking(Dialect::new(language), *session);
+                let dialect = Dialect::new(language).with_keys_up_to(self.executor.limits().key_bytes_max);
+                let mut connection = Connection::speaking(dialect, *session);
                 connection.stranger = stranger;
                 let client = connection.session.id;
                 self.note_new(client);

@@ -53,7 +53,8 @@ pub fn flush_later(ctx: &mut Ctx<'_>, seconds: i64) -> Result<(), Stop> {
     later(ctx, Purpose::All, seconds)
 }
 
-fn later(ctx: &mut Ctx<'_>, purpose: Purpose, seconds: i64) -> Result<(), Stop> {
+/// Has this done after this number of seconds.
+pub fn later(ctx: &mut Ctx<'_>, purpose: Purpose, seconds: i64) -> Result<(), Stop> {
     let due = due(ctx, seconds);
     let sweep = Sweep::new(ctx.host.part::<Arc<Store>>(), ctx.session.db, purpose, due, silence);
     ctx.host.part::<Arc<Sweeps>>().add(sweep).map_err(refused)

@@ -2,6 +2,7 @@
 
 use super::{attributes, cluster, help, list, map, pipe, prefix, scan, set, tree, tree_many};
 use crate::rows::{ALWAYS, CHANGE, FAST_WRITE, FOR_ANYBODY, GROWING_WRITE, READ, keyed, keyless};
+use crate::service;
 use command::spec::{Begin, Find, Handler};
 use command::{Categories, CommandSpec, Flags, KeyFlags, KeySpec, Locks, Run};
 use proto::memcached::Arcus;
@@ -89,6 +90,11 @@ pub static COMMANDS: [(Arcus, &CommandSpec); Arcus::ALL.len()] = {
     static SCAN_KEY: CommandSpec = of(ANY, keyless("scan_key", Flags::READONLY, Locks::Cursor(2), scan::keys));
     static SCAN_PREFIX: CommandSpec = of(ANY, keyless("scan_prefix", Flags::READONLY, Locks::None, scan::prefixes));
     static HELP: CommandSpec = keyless("help", ALWAYS.union(Flags::NO_RIGHT), Locks::None, help::help);
+    // The data of a login is a password.
+    const SECRET: Flags = FOR_ANYBODY.union(Flags::SKIP_MONITOR).union(Flags::SKIP_COMMANDLOG);
+    static SASL_MECH: CommandSpec = keyless("sasl_mech", FOR_ANYBODY, Locks::None, service::sasl_mechanisms);
+    static SASL_AUTH: CommandSpec = keyless("sasl", SECRET, Locks::None, service::sasl_auth);
+    static SHUTDOWN: CommandSpec = administrative("shutdown", service::shutdown);
     static READY: CommandSpec = keyless("ready", ALWAYS.union(Flags::NO_RIGHT), Locks::None, cluster::ready);
     static ENSEMBLE: CommandSpec = administrative("zkensemble", cluster::ensemble);
     static CLUSTER: CommandSpec = administrative("cluster", cluster::join);
@@ -144,6 +150,9 @@ pub static COMMANDS: [(Arcus, &CommandSpec); Arcus::ALL.len()] = {
         (Arcus::FlushPrefix, &FLUSH_PREFIX),
         (Arcus::ScanPrefix, &SCAN_PREFIX),
         (Arcus::Help, &HELP),
+        (Arcus::SaslMech, &SASL_MECH),
+        (Arcus::SaslAuth, &SASL_AUTH),
+        (Arcus::Shutdown, &SHUTDOWN),
     ]
 };
 

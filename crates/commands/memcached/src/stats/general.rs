@@ -12,8 +12,6 @@ use store::Store;
 
 /// The commands that `cmd_set` counts.
 const STORING: [&str; 7] = ["set", "add", "replace", "append", "prepend", "cas", "ms"];
-/// Those of clients that log in.
-const LOGGING_IN: [&str; 1] = ["login"];
 
 /// What a command counts under the names of ARCUS.
 enum Counted {
@@ -122,9 +120,10 @@ fn commands(ctx: &mut Ctx<'_>) {
         line(ctx, &format!("{name}_hits"), count(host, op, Outcome::Hit));
     }
     line(ctx, "cas_badval", count(host, Op::Cas, Outcome::None));
-    line(ctx, "auth_cmds", calls(host, &LOGGING_IN));
-    line(ctx, "cmd_auth", calls(host, &LOGGING_IN));
-    line(ctx, "auth_errors", failures(host, &LOGGING_IN));
+    let logins = count(host, Op::Auth, Outcome::Hit).saturating_add(count(host, Op::Auth, Outcome::Miss));
+    line(ctx, "auth_cmds", logins);
+    line(ctx, "cmd_auth", logins);
+    line(ctx, "auth_errors", count(host, Op::Auth, Outcome::Miss));
     line(ctx, "total_items", sets);
 }
 
@@ -207,18 +206,9 @@ pub(super) fn count(host: &Host, op: Op, outcome: Outcome) -> u64 {
 
 /// Calls of these commands of memcached clients.
 pub(super) fn calls(host: &Host, names: &[&str]) -> u64 {
-    sum(host, names, |command| command.calls.get())
-}
-
-/// Calls of these commands that answered an error.
-fn failures(host: &Host, names: &[&str]) -> u64 {
-    sum(host, names, |command| command.failed.get())
-}
-
-fn sum(host: &Host, names: &[&str], figure: fn(&command::stats::CommandStats) -> u64) -> u64 {
     let figures = host.part::<Arc<Figures>>();
     let rows = host.part::<Arc<CommandTable>>().rows().iter().zip(0u32..);
     let is_asked = |full: &str| full.strip_prefix("memcached|").is_some_and(|name| names.contains(&name));
-    let calls = |index: u32| figures.sum_stats(|stats| stats.command(index).map_or(0, figure));
+    let calls = |index: u32| figures.sum_stats(|stats| stats.command(index).map_or(0, |command| command.calls.get()));
     rows.filter(|((name, _), _)| is_asked(name)).map(|(_, index)| calls(index)).fold(0, u64::saturating_add)
 }

@@ -31,8 +31,12 @@ pub fn lines(ctx: &mut Ctx<'_>) {
     line(ctx, "cas_enabled", "yes");
     line(ctx, "tcp_backlog", settings.tcp_backlog);
     line(ctx, "binding_protocol", "ascii");
+    line(ctx, "shutdown_command", yes(settings.memcached_enable_shutdown));
+    line(ctx, "auth_enabled_sasl", "yes");
+    line(ctx, "auth_required_sasl", yes(!settings.requirepass.is_empty()));
     line(ctx, "auth_enabled_ascii", yes(!settings.requirepass.is_empty()));
     line(ctx, "item_size_max", settings.memcached_item_bytes_max);
+    line(ctx, "key_size_max", settings.memcached_key_bytes_max);
     line(ctx, "flush_enabled", yes(settings.memcached_flush));
     line(ctx, "dump_enabled", "no");
     line(ctx, "slab_reassign", "no");

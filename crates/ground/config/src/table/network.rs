@@ -176,6 +176,22 @@ pub(super) static MEMCACHED: &[Directive] = &[
         "The longest data of an item that a memcached client may store. Longer data is refused, and `set` then removes the \
          item that was there.",
     ),
+    Directive::supported(
+        "memcached-key-size-max",
+        integer!(memcached_key_bytes_max: 250, MEMCACHED_KEY_MAX),
+        "250",
+        "bytes",
+        "The longest key that a memcached client may use: 250 as in memcached, up to 16000 as in ARCUS. Other values allow lines \
+         of 24 KB in place of 2 KB. A change applies to new connections.",
+    ),
+    Directive::supported(
+        "memcached-enable-shutdown",
+        flag!(memcached_enable_shutdown),
+        "no",
+        "",
+        "Whether `shutdown` of a memcached client ends the server, as memcached's `-A` allows. The client is on this host, or \
+         has logged in as a user who may use `@admin` commands.",
+    ),
 ];
 
 /// What clients of SSDB get.
@@ -251,6 +267,9 @@ pub(super) static ARCUS: &[Directive] = &[
     )
     .at_start(),
 ];
+
+/// As much as ARCUS allows.
+const MEMCACHED_KEY_MAX: i64 = 16_000;
 
 /// As much as memcached allows.
 const MEMCACHED_ITEM_MAX: u64 = 1 << 30;

@@ -114,11 +114,17 @@ pub enum Arcus {
     ScanPrefix,
     /// `help [family]`
     Help,
+    /// `sasl mech`
+    SaslMech,
+    /// `sasl auth mechanism data`: the mechanism is empty where an exchange continues.
+    SaslAuth,
+    /// `shutdown [seconds]`
+    Shutdown,
 }
 
 impl Arcus {
     /// All of them, each at its own number.
-    pub const ALL: [Self; 45] = [
+    pub const ALL: [Self; 48] = [
         Self::PipeBegin,
         Self::PipeEnd,
         Self::GetAttr,
@@ -164,5 +170,8 @@ impl Arcus {
         Self::FlushPrefix,
         Self::ScanPrefix,
         Self::Help,
+        Self::SaslMech,
+        Self::SaslAuth,
+        Self::Shutdown,
     ];
 }

@@ -1,7 +1,7 @@
 //! Meta commands: two letters, a key, and flags of one letter, some followed by a value.
 
 use super::line::Words;
-use super::parser::{DATA_BYTES_MAX, KEY_BYTES_MAX, Limits, Line, Parser, Progress, TOO_LONG, push, refused};
+use super::parser::{DATA_BYTES_MAX, Limits, Line, Parser, Progress, TOO_LONG, push, refused};
 use super::{Command, Refusal, parse_unsigned};
 use crate::request::Arguments;
 use base64::Engine as _;
@@ -35,7 +35,7 @@ impl Parser {
         match count {
             0 | 1 if command == Command::MetaDebug => return refused(Refusal::Format, line),
             0 | 1 => return refused(Refusal::Unknown, line),
-            _ if key.len() > KEY_BYTES_MAX => return refused(Refusal::Format, line),
+            _ if key.len() > self.key_bytes_max => return refused(Refusal::Format, line),
             2 if has_data => return refused(Refusal::Format, line),
             _ if count > WORDS_MAX => return refused(Refusal::FlagCount, line),
             _ => {}

@@ -8,14 +8,20 @@ use crate::request::{Arguments, Span};
 use memchr::memchr;
 use std::sync::Arc;
 
-/// The longest key.
-pub(super) const KEY_BYTES_MAX: usize = 250;
+/// The longest key of memcached, and that of a parser by default.
+const KEY_BYTES_MAX: usize = 250;
 
 /// The most keys of one `mget`.
 const MGET_KEYS_MAX: u64 = 10_000;
 
 /// The longest beginning of a line, unless it names keys to get.
 const LINE_BYTES_MAX: usize = 2048;
+
+/// The same where longer keys are allowed, as in ARCUS.
+const LONG_LINE_BYTES_MAX: usize = 24 * 1024;
+
+/// The longest data of `sasl auth`: a name, another name and a password.
+const SASL_BYTES_MAX: u64 = 2048;
 
 /// The most spaces before a long line.
 const LEADING_SPACES_MAX: usize = 100;
@@ -67,8 +73,10 @@ pub enum Progress {
 /// let words: Vec<_> = arguments.spans().iter().map(|span| arguments.bytes(input, *span)).collect();
 /// assert_eq!(words, [&b"delete"[..], b"k", b"noreply"]);
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Parser {
+    /// The longest key.
+    pub(super) key_bytes_max: usize,
     /// Bytes of refused data that are still to be skipped.
     pub(super) skipped_bytes: u64,
     /// The line whose keys are being read.
@@ -135,7 +143,18 @@ pub(super) struct Line<'a> {
     pub(super) end: usize,
 }
 
+impl Default for Parser {
+    fn default() -> Self {
+        Self { key_bytes_max: KEY_BYTES_MAX, skipped_bytes: 0, keys: None, pipe: Pipe::default() }
+    }
+}
+
 impl Parser {
+    /// A parser of requests with keys up to this length. More than memcached's 250 bytes also allow longer lines.
+    pub fn with_keys_up_to(bytes: usize) -> Self {
+        Self { key_bytes_max: bytes, ..Self::default() }
+    }
+
     /// Bytes that it holds.
     pub fn held_bytes(&self) -> usize {
         let exptime = self.keys.as_ref().and_then(|keys| keys.exptime.as_ref());
@@ -153,7 +172,7 @@ impl Parser {
         if let Some(keys) = self.keys.take() {
             return self.next_key(keys, input, out);
         }
-        let line = match line(input) {
+        let line = match self.line(input) {
             Ok(line) => line,
             Err(progress) => return progress,
         };
@@ -216,7 +235,7 @@ impl Parser {
         let second = next_word(line.bytes, key.1);
         let mut word = Some(key);
         while let Some((start, end)) = word {
-            if end.wrapping_sub(start) > KEY_BYTES_MAX {
+            if end.wrapping_sub(start) > self.key_bytes_max {
                 return refused(Refusal::Format, line);
             }
             word = next_word(line.bytes, end);
@@ -255,7 +274,7 @@ impl Parser {
     fn get_many(&mut self, verb: Verb, line: Line<'_>, input: &[u8], words: &Words, out: &mut Arguments) -> Progress {
         let number = |index| parse_unsigned(words.bytes(line.bytes, index)).filter(|number| *number <= DATA_BYTES_MAX);
         let (Some(bytes), Some(count)) = (number(1), number(2)) else { return refused(Refusal::Format, line) };
-        let bytes_max = count.saturating_mul(KEY_BYTES_MAX as u64).saturating_add(count).saturating_sub(1);
+        let bytes_max = count.saturating_mul(self.key_bytes_max as u64).saturating_add(count).saturating_sub(1);
         if !(1..=MGET_KEYS_MAX).contains(&count) || count > bytes.wrapping_div(2).wrapping_add(1) || bytes > bytes_max {
             self.skipped_bytes = bytes.wrapping_add(2);
             return refused(Refusal::BadValue, line);
@@ -265,7 +284,7 @@ impl Parser {
         let Some(behind) = input.get(block_end..end) else { return Progress::Incomplete };
         let block = input.get(start..block_end).unwrap_or_default();
         let is_wrong = |byte: &u8| matches!(byte, b',' | b'\n' | b'\r');
-        if behind != b"\r\n" || block.iter().any(is_wrong) || !are_keys(block, count, KEY_BYTES_MAX) {
+        if behind != b"\r\n" || block.iter().any(is_wrong) || !are_keys(block, count, self.key_bytes_max) {
             return refused(Refusal::Data, Line { end, ..line });
         }
         let key_end = start.wrapping_add(memchr(b' ', block).unwrap_or(block.len()));
@@ -277,6 +296,27 @@ impl Parser {
         }
         let consumed = if has_more { key_end.wrapping_add(1) } else { end };
         request(verb.command(has_more), consumed, &[words.range(0), (start, key_end)], out)
+    }
+
+    /// The line that `input` begins with.
+    ///
+    /// # Errors
+    /// It is not complete, or not of this protocol.
+    fn line<'i>(&self, input: &'i [u8]) -> Result<Line<'i>, Progress> {
+        if input.first() == Some(&0x80) {
+            return Err(Progress::Foreign { what: "the binary protocol of memcached" });
+        }
+        let line = complete_line(input);
+        let is_long = line.map_or(input.len(), |line| line.end.wrapping_sub(1)) > self.line_bytes_max();
+        if is_long && !may_be_long(input) {
+            return Err(Progress::Foreign { what: "a line that is too long" });
+        }
+        line.ok_or(Progress::Incomplete)
+    }
+
+    /// The longest beginning of a line, unless it names keys to get.
+    fn line_bytes_max(&self) -> usize {
+        if self.key_bytes_max > KEY_BYTES_MAX { LONG_LINE_BYTES_MAX } else { LINE_BYTES_MAX }
     }
 
     /// Any command but those that get items.
@@ -293,15 +333,15 @@ impl Parser {
             b"incr" | b"decr" if matches!(count, 3 | 4) => {
                 let is_number = |word: &[u8]| parse_unsigned(word).is_some();
                 let command = if name == b"incr" { Command::Incr } else { Command::Decr };
-                with_number(command, line, &words, (is_number, Refusal::Delta), out)
+                self.with_number(command, line, &words, (is_number, Refusal::Delta), out)
             }
-            b"incr" if matches!(count, 6 | 7) => with_initial(Command::Incr, line, &words, out),
-            b"decr" if matches!(count, 6 | 7) => with_initial(Command::Decr, line, &words, out),
+            b"incr" if matches!(count, 6 | 7) => self.with_initial(Command::Incr, line, &words, out),
+            b"decr" if matches!(count, 6 | 7) => self.with_initial(Command::Decr, line, &words, out),
             b"touch" if matches!(count, 3 | 4) => {
                 let is_number = |word: &[u8]| parse_signed(word).is_some();
-                with_number(Command::Touch, line, &words, (is_number, Refusal::Expiration), out)
+                self.with_number(Command::Touch, line, &words, (is_number, Refusal::Expiration), out)
             }
-            b"delete" if matches!(count, 2..=4) => delete(line, &words, out),
+            b"delete" if matches!(count, 2..=4) => self.delete(line, &words, out),
             b"flush_all" if count <= 3 => {
                 let is_silent = words.ends_with_noreply(line.bytes);
                 let has_delay = count == if is_silent { 3 } else { 2 };
@@ -327,6 +367,8 @@ impl Parser {
             b"scan" if words.bytes(line.bytes, 1) == b"prefix" => {
                 all(Command::Arcus(Arcus::ScanPrefix), line, &words, out)
             }
+            b"sasl" => self.sasl(line, input, &words, limits, out),
+            b"shutdown" => all(Command::Arcus(Arcus::Shutdown), line, &words, out),
             b"help" => all(Command::Arcus(Arcus::Help), line, &words, out),
             b"version" => all(Command::Version, line, &words, out),
             b"flush_prefix" if count > 1 => all(Command::Arcus(Arcus::FlushPrefix), line, &words, out),
@@ -349,6 +391,33 @@ impl Parser {
         }
     }
 
+    /// `sasl mech`, or `sasl auth [mechanism] bytes` with the data after the line.
+    fn sasl(&mut self, line: Line<'_>, input: &[u8], words: &Words, limits: &Limits, out: &mut Arguments) -> Progress {
+        let word = |index| words.bytes(line.bytes, index);
+        match (word(1), words.len()) {
+            (b"mech", 2) => return request(Command::Arcus(Arcus::SaslMech), line.end, &[words.range(0)], out),
+            (b"auth", 3 | 4) => {}
+            _ => return refused(Refusal::Format, line),
+        }
+        let last = words.len().wrapping_sub(1);
+        let bytes = parse_unsigned(word(last)).filter(|bytes| *bytes <= DATA_BYTES_MAX);
+        let Some(bytes) = bytes else { return refused(Refusal::Format, line) };
+        if bytes > SASL_BYTES_MAX.min(limits.item_bytes_max as u64) {
+            self.skipped_bytes = bytes.wrapping_add(2);
+            return refused(Refusal::BadValue, line);
+        }
+        let data = (line.end, line.end.wrapping_add(bytes as usize));
+        let end = data.1.wrapping_add(2);
+        match input.get(data.1..end) {
+            None => return Progress::Incomplete,
+            Some(b"\r\n") => {}
+            Some(_) => return refused(Refusal::Data, Line { end, ..line }),
+        }
+        // Without a mechanism it continues an exchange.
+        let mechanism = if last == 3 { words.range(2) } else { (0, 0) };
+        request(Command::Arcus(Arcus::SaslAuth), end, &[words.range(0), mechanism, data], out)
+    }
+
     /// `set key flags exptime bytes [noreply]` and its relatives, with the data after the line.
     fn store(
         &mut self,
@@ -367,7 +436,7 @@ impl Parser {
         let is_silent = count > last && words.ends_with_noreply(line.bytes);
         let word = |index| words.bytes(line.bytes, index);
         let data_bytes = parse_unsigned(word(4)).filter(|bytes| *bytes <= DATA_BYTES_MAX);
-        let is_right = word(1).len() <= KEY_BYTES_MAX
+        let is_right = word(1).len() <= self.key_bytes_max
             && parse_unsigned(word(2)).is_some_and(|flags| flags <= u64::from(u32::MAX))
             && parse_signed(word(3)).is_some()
             && (command != Command::Cas || parse_unsigned(word(5)).is_some());
@@ -401,26 +470,69 @@ impl Parser {
         }
         Progress::Request { command, consumed: end }
     }
+
+    /// `name key number [noreply]`. A fourth word that is another is left out, as memcached does.
+    fn with_number(
+        &self,
+        command: Command,
+        line: Line<'_>,
+        words: &Words,
+        (is_number, refusal): (fn(&[u8]) -> bool, Refusal),
+        out: &mut Arguments,
+    ) -> Progress {
+        let is_silent = words.ends_with_noreply(line.bytes);
+        if words.bytes(line.bytes, 1).len() > self.key_bytes_max {
+            return refused_unless(is_silent, Refusal::Format, line);
+        }
+        if !is_number(words.bytes(line.bytes, 2)) {
+            return refused_unless(is_silent, refusal, line);
+        }
+        let count = if is_silent { words.len() } else { 3 };
+        let places = [0, 1, 2, 3].map(|index| words.range(index));
+        request(command, line.end, places.get(..count).unwrap_or_default(), out)
+    }
+
+    /// `incr key delta flags exptime initial [noreply]` of ARCUS.
+    fn with_initial(&self, command: Command, line: Line<'_>, words: &Words, out: &mut Arguments) -> Progress {
+        let is_silent = words.ends_with_noreply(line.bytes);
+        let number = |index| parse_unsigned(words.bytes(line.bytes, index));
+        let is_right = words.bytes(line.bytes, 1).len() <= self.key_bytes_max
+            && number(3).is_some_and(|flags| flags <= u64::from(u32::MAX))
+            && parse_signed(words.bytes(line.bytes, 4)).is_some()
+            && number(5).is_some()
+            && (words.len() == 6 || is_silent);
+        if !is_right {
+            return refused_unless(is_silent, Refusal::Format, line);
+        }
+        if number(2).is_none() {
+            return refused_unless(is_silent, Refusal::Delta, line);
+        }
+        all(command, line, words, out)
+    }
+
+    /// `delete key [0] [noreply]`
+    fn delete(&self, line: Line<'_>, words: &Words, out: &mut Arguments) -> Progress {
+        let count = words.len();
+        let is_silent = count > 2 && words.ends_with_noreply(line.bytes);
+        let is_zero = words.bytes(line.bytes, 2) == b"0";
+        let is_right = match count {
+            2 => true,
+            3 => is_zero || is_silent,
+            _ => is_zero && is_silent,
+        };
+        if !is_right {
+            return refused_unless(is_silent, Refusal::DeleteFormat, line);
+        }
+        if words.bytes(line.bytes, 1).len() > self.key_bytes_max {
+            return refused_unless(is_silent, Refusal::Format, line);
+        }
+        let places = [words.range(0), words.range(1), words.range(count.wrapping_sub(1))];
+        request(Command::Delete, line.end, places.get(..if is_silent { 3 } else { 2 }).unwrap_or_default(), out)
+    }
 }
 
 /// What input is that reaches beyond what a span can say.
 pub(super) const TOO_LONG: &str = "a request of more than 2 GiB";
-
-/// The line that `input` begins with.
-///
-/// # Errors
-/// It is not complete, or not of this protocol.
-fn line(input: &[u8]) -> Result<Line<'_>, Progress> {
-    if input.first() == Some(&0x80) {
-        return Err(Progress::Foreign { what: "the binary protocol of memcached" });
-    }
-    let line = complete_line(input);
-    let is_long = line.map_or(input.len(), |line| line.end.wrapping_sub(1)) > LINE_BYTES_MAX;
-    if is_long && !may_be_long(input) {
-        return Err(Progress::Foreign { what: "a line of more than 2048 bytes" });
-    }
-    line.ok_or(Progress::Incomplete)
-}
 
 /// Whether the line names keys to get, of which there may be any number.
 fn may_be_long(input: &[u8]) -> bool {
@@ -463,64 +575,6 @@ fn all(command: Command, line: Line<'_>, words: &Words, out: &mut Arguments) -> 
 
 pub(super) fn push((start, end): (usize, usize), out: &mut Arguments) -> bool {
     Span::new(start, end.wrapping_sub(start)).map(|span| out.push(span)).is_some()
-}
-
-/// `name key number [noreply]`. A fourth word that is another is left out, as memcached does.
-fn with_number(
-    command: Command,
-    line: Line<'_>,
-    words: &Words,
-    (is_number, refusal): (fn(&[u8]) -> bool, Refusal),
-    out: &mut Arguments,
-) -> Progress {
-    let is_silent = words.ends_with_noreply(line.bytes);
-    if words.bytes(line.bytes, 1).len() > KEY_BYTES_MAX {
-        return refused_unless(is_silent, Refusal::Format, line);
-    }
-    if !is_number(words.bytes(line.bytes, 2)) {
-        return refused_unless(is_silent, refusal, line);
-    }
-    let count = if is_silent { words.len() } else { 3 };
-    let places = [0, 1, 2, 3].map(|index| words.range(index));
-    request(command, line.end, places.get(..count).unwrap_or_default(), out)
-}
-
-/// `incr key delta flags exptime initial [noreply]` of ARCUS.
-fn with_initial(command: Command, line: Line<'_>, words: &Words, out: &mut Arguments) -> Progress {
-    let is_silent = words.ends_with_noreply(line.bytes);
-    let number = |index| parse_unsigned(words.bytes(line.bytes, index));
-    let is_right = words.bytes(line.bytes, 1).len() <= KEY_BYTES_MAX
-        && number(3).is_some_and(|flags| flags <= u64::from(u32::MAX))
-        && parse_signed(words.bytes(line.bytes, 4)).is_some()
-        && number(5).is_some()
-        && (words.len() == 6 || is_silent);
-    if !is_right {
-        return refused_unless(is_silent, Refusal::Format, line);
-    }
-    if number(2).is_none() {
-        return refused_unless(is_silent, Refusal::Delta, line);
-    }
-    all(command, line, words, out)
-}
-
-/// `delete key [0] [noreply]`
-fn delete(line: Line<'_>, words: &Words, out: &mut Arguments) -> Progress {
-    let count = words.len();
-    let is_silent = count > 2 && words.ends_with_noreply(line.bytes);
-    let is_zero = words.bytes(line.bytes, 2) == b"0";
-    let is_right = match count {
-        2 => true,
-        3 => is_zero || is_silent,
-        _ => is_zero && is_silent,
-    };
-    if !is_right {
-        return refused_unless(is_silent, Refusal::DeleteFormat, line);
-    }
-    if words.bytes(line.bytes, 1).len() > KEY_BYTES_MAX {
-        return refused_unless(is_silent, Refusal::Format, line);
-    }
-    let places = [words.range(0), words.range(1), words.range(count.wrapping_sub(1))];
-    request(Command::Delete, line.end, places.get(..if is_silent { 3 } else { 2 }).unwrap_or_default(), out)
 }
 
 pub(super) fn refused(refusal: Refusal, line: Line<'_>) -> Progress {

@@ -15,6 +15,8 @@ pub struct ClientLimits {
     pub query_bytes_max: usize,
     /// Bytes of an item of a memcached client.
     pub item_bytes_max: usize,
+    /// Bytes of its key.
+    pub key_bytes_max: usize,
     /// Bytes queued by MULTI.
     pub transaction_bytes_max: usize,
     /// Unsent bytes above which no requests of a connection run.
@@ -57,6 +59,7 @@ impl ClientLimits {
             },
             query_bytes_max: bytes(settings.client_query_buffer_bytes_max),
             item_bytes_max: bytes(settings.memcached_item_bytes_max),
+            key_bytes_max: bytes(settings.memcached_key_bytes_max),
             transaction_bytes_max: bytes(settings.client_transaction_bytes_max),
             output_pause_bytes: bytes(settings.client_output_pause_bytes),
             backlog_bytes_max: bytes(settings.client_query_buffer_bytes_max),

@@ -1,7 +1,7 @@
 //! From a line of a collection command to a request.
 
 use super::super::line::Words;
-use super::super::parser::{DATA_BYTES_MAX, KEY_BYTES_MAX, Line, TOO_LONG, push, refused_unless};
+use super::super::parser::{DATA_BYTES_MAX, Line, TOO_LONG, push, refused_unless};
 use super::super::{Command, Parser, Progress, Refusal, parse_unsigned};
 use super::Arcus;
 use super::grammar::{self, Create, Removal, Tail};
@@ -150,7 +150,7 @@ impl Parser {
         words: &Words,
         out: &mut Arguments,
     ) -> Progress {
-        let read = match read(family, line, words, tail) {
+        let read = match read(family, line, words, (tail, self.key_bytes_max)) {
             Ok(read) => read,
             Err(Wrong { refusal, skipped }) => {
                 self.skipped_bytes = skipped;
@@ -212,14 +212,14 @@ fn without_last_byte(progress: Progress) -> Progress {
 }
 
 /// Reads the words of a line.
-fn read(family: Family, line: Line<'_>, words: &Words, tail: Tail) -> Result<Read, Wrong> {
+fn read(family: Family, line: Line<'_>, words: &Words, (tail, key_bytes_max): (Tail, usize)) -> Result<Read, Wrong> {
     let first = words_before(family);
     let last = words.len().wrapping_sub(usize::from(tail != Tail::Reply));
     if tree::names_keys(family, words.bytes(line.bytes, 1)) {
         let rest: Vec<&[u8]> = (2..words.len()).map(|index| words.bytes(line.bytes, index)).collect();
-        return tree::read_many(words.bytes(line.bytes, 1), &rest);
+        return tree::read_many(words.bytes(line.bytes, 1), &rest, key_bytes_max);
     }
-    if last < first || words.bytes(line.bytes, first.wrapping_sub(1)).len() > KEY_BYTES_MAX {
+    if last < first || words.bytes(line.bytes, first.wrapping_sub(1)).len() > key_bytes_max {
         return Err(Refusal::Format.into());
     }
     let rest: Vec<&[u8]> = (first..last).map(|index| words.bytes(line.bytes, index)).collect();

@@ -1,7 +1,7 @@
 //! Lines of `bop`.
 
 use super::super::line::Words;
-use super::super::parser::{KEY_BYTES_MAX, Line, TOO_LONG, push};
+use super::super::parser::{Line, TOO_LONG, push};
 use super::super::{Command, Progress, Refusal, parse_signed, parse_unsigned};
 use super::Arcus;
 use super::grammar::{Removal, split_keys};
@@ -109,7 +109,7 @@ pub(super) fn names_keys(family: Family, name: &[u8]) -> bool {
 }
 
 /// `lenkeys numkeys query`: the words after the name.
-pub(super) fn read_many(name: &[u8], rest: &[&[u8]]) -> Result<Read, Wrong> {
+pub(super) fn read_many(name: &[u8], rest: &[&[u8]], key_bytes_max: usize) -> Result<Read, Wrong> {
     let number = |index: usize| rest.get(index).and_then(|word| parse_count(word)).filter(|number| *number > 0);
     let (Some(bytes), Some(keys)) = (number(0), number(1)) else { return Err(Refusal::Format.into()) };
     let words = rest.get(2..).unwrap_or_default();
@@ -130,7 +130,7 @@ pub(super) fn read_many(name: &[u8], rest: &[&[u8]]) -> Result<Read, Wrong> {
     if query.count == 0 || query.count > count_max {
         return Err(Wrong { refusal: Refusal::BadValue, skipped: bytes.saturating_add(2) });
     }
-    words_block(command, (bytes, keys), keys_max, KEY_BYTES_MAX)
+    words_block(command, (bytes, keys), keys_max, key_bytes_max)
 }
 
 /// The request of a line with keys in its block: name, how many keys, the keys, the words of the query.
