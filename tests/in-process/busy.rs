@@ -90,6 +90,81 @@ fn clients_of_the_busy_worker_are_answered() {
     }
 }
 
+/// Reads and writes its key, and then takes its time.
+const DECLARED: &str =
+    "redis.call('INCR', KEYS[1]) for i = 1, tonumber(ARGV[1]) do end return redis.call('GET', KEYS[1])";
+
+/// A script that uses only keys that it has declared locks their shards. Commands of another worker run meanwhile,
+/// except on keys of these shards.
+#[test]
+fn other_shards_are_served_by_other_workers() {
+    let server = Served::start(&options("2"));
+    let (mut script, mut other) = (server.connect(), server.connect());
+    // The first time it is not known yet which keys it uses.
+    assert_eq!(script.run(&["EVAL", DECLARED, "1", "key", "1"]), Reply::Bulk(Some("1".into())));
+    script.send(&[&["EVAL", DECLARED, "1", "key", "3e8"]]);
+    wait_until_busy(&server);
+    let mut counts = (0, 0);
+    for number in 0..100 {
+        match other.run(&["SET", &format!("key:{number}"), "value"]) {
+            reply if reply == ok() => counts.0 += 1,
+            reply if reply == busy() => counts.1 += 1,
+            reply => panic!("{reply:?}"),
+        }
+    }
+    assert!(counts.0 > 50 && counts.1 > 0, "{counts:?} keys are free and kept");
+    assert_eq!(other.run(&["GET", "key"]), busy());
+    assert_eq!(other.run(&["DBSIZE"]), busy());
+    assert_eq!(other.run(&["EVAL", "return redis.call('DBSIZE')", "0"]), busy());
+    assert!(matches!(other.run(&["SCRIPT", "KILL"]), Reply::Error(text) if text.starts_with("UNKILLABLE")));
+    assert_eq!(script.reply(), Some(Reply::Bulk(Some("2".into()))));
+    assert_eq!(other.run(&["GET", "key"]), Reply::Bulk(Some("2".into())));
+}
+
+/// Scripts of two workers that use keys which they have not declared, before and after their first change, while other
+/// scripts use some of them: nothing is lost, and nothing waits for ever.
+#[test]
+fn scripts_of_two_workers_lock_further_keys() {
+    let server = Served::start(&options("2"));
+    let transfer = "if ARGV[1] == 'late' then redis.call('DECR', KEYS[1]) return redis.call('INCR', ARGV[2]) end
+        if ARGV[1] == 'early' then redis.call('INCR', ARGV[2]) return redis.call('DECR', KEYS[1]) end
+        redis.call('DECR', KEYS[1]) return redis.call('INCR', KEYS[1])";
+    std::thread::scope(|scope| {
+        for number in 0..4_usize {
+            let mut client = server.connect();
+            scope.spawn(move || {
+                let text = format!("{transfer} -- {number}");
+                let mut refused = 0;
+                for round in 0..400_usize {
+                    // A new text each time has no history; the same one begins with its declared keys alone.
+                    let text = if round % 5 == 0 { format!("{text} {round}") } else { text.clone() };
+                    let how = ["none", "none", "late", "early"][(round / 7 + number) % 4];
+                    let (from, to) =
+                        (format!("account:{}", round % 13), format!("account:{}", (round * 7 + number) % 13));
+                    match client.run(&["EVAL", &text, "1", &from, how, &to]) {
+                        Reply::Int(_) => {}
+                        Reply::Error(text) if text.starts_with("TRYAGAIN") => {
+                            // It has changed its own key.
+                            assert!(matches!(client.run(&["INCR", &from]), Reply::Int(_)));
+                            refused += 1;
+                        }
+                        reply => panic!("{reply:?}"),
+                    }
+                }
+                assert!(refused < 10, "{refused} scripts of 400 were refused");
+            });
+        }
+    });
+    let mut client = server.connect();
+    let sum: i64 = (0..13)
+        .map(|account| match client.run(&["GET", &format!("account:{account}")]) {
+            Reply::Bulk(value) => value.map_or(0, |value| value.parse::<i64>().unwrap()),
+            reply => panic!("{reply:?}"),
+        })
+        .sum();
+    assert_eq!(sum, 0);
+}
+
 /// A connection that was made meanwhile is served, and later by a worker like any other: messages reach it.
 #[test]
 fn connections_made_meanwhile_stay() {

@@ -68,6 +68,8 @@ pub struct Session {
     pub preparation: Option<Preparation>,
     /// Whether its command runs for the first time.
     pub attempt: Attempt,
+    /// Its script uses keys that it has not declared: it runs again, with all shards locked.
+    pub locks_all: bool,
     /// The position in the log after its last write; 0 while it has none.
     pub last_write: Lsn,
     /// Up to where the log has to be durable for what it has been shown so far; 0 while replies do not wait for the
@@ -310,6 +312,7 @@ impl Session {
             rest: None,
             preparation: None,
             attempt: Attempt::First,
+            locks_all: false,
             last_write: Lsn(0),
             seen: Lsn(0),
         }

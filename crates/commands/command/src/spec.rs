@@ -66,6 +66,8 @@ pub enum Locks {
     Keys,
     /// All: it touches whole keyspaces.
     All,
+    /// Those of its keys, as long as it uses no others: a script. All shards once it does, and inside a transaction.
+    Declared,
     /// Each shard's, one after the other, while it is looked at: it reads whole keyspaces and promises no one moment
     /// for all of them. Inside a transaction all of them.
     Each,

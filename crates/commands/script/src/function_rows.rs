@@ -44,7 +44,7 @@ static FCALL: CommandSpec = CommandSpec {
     flags: CHANGES,
     categories: Categories::SCRIPTING,
     keys: &[CHANGED_KEYS.noting("The function decides what it does with a key; clients may assume a change.")],
-    locks: Locks::All,
+    locks: Locks::Declared,
     docs: &Docs { arguments: OF_FUNCTION, ..docs("Calls a function.", "7.0.0", "Depends on the function.") },
     run: Run::Call(|ctx| run::run_function(ctx, key_count_of, false)),
 };
@@ -55,7 +55,7 @@ static FCALL_RO: CommandSpec = CommandSpec {
     flags: READS,
     categories: Categories::SCRIPTING,
     keys: &[READ_KEYS.noting("The function decides what it does with a key; clients may assume that it reads it.")],
-    locks: Locks::All,
+    locks: Locks::Declared,
     docs: &Docs {
         arguments: OF_FUNCTION,
         ..docs("Calls a function that reads only.", "7.0.0", "Depends on the function.")

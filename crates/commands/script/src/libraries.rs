@@ -5,10 +5,12 @@
 
 use crate::lua::{Called, Engine, Failure, Function, Host, Registered};
 use crate::metadata::{self, Metadata};
+use crate::run::Reach;
 use crate::shebang::Flags;
 use command::{Args, Stop};
 use engine::Libraries;
 use proto::{Protocol, ReplyBuffer};
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +29,8 @@ pub struct LibraryFunction {
     pub description: Option<Vec<u8>>,
     /// What it may do.
     pub flags: Flags,
+    /// What it has used.
+    pub reach: Cell<Reach>,
 }
 
 /// A compiled library.
@@ -157,7 +161,7 @@ pub fn compile(engine: &mut Engine, code: &Arc<[u8]>) -> Result<(Vec<u8>, Librar
         if fault.is_none() {
             fault = fault_of(&name, &functions);
         }
-        functions.push(LibraryFunction { name, function, description, flags });
+        functions.push(LibraryFunction { name, function, description, flags, reach: Cell::default() });
     }
     if functions.is_empty() {
         fault = Some(Stop::error("ERR No functions registered"));

@@ -51,7 +51,7 @@ static EVAL: CommandSpec = CommandSpec {
     flags: CHANGES,
     categories: Categories::SCRIPTING,
     keys: &[CHANGED_KEYS.noting("The script decides what it does with a key; clients may assume that it changes it.")],
-    locks: Locks::All,
+    locks: Locks::Declared,
     docs: &Docs { arguments: OF_TEXT, ..docs("Runs a Lua script.", "2.6.0", "Depends on the script.") },
     run: Run::Call(|ctx| eval(ctx, false)),
 };
@@ -62,7 +62,7 @@ static EVAL_RO: CommandSpec = CommandSpec {
     flags: READS,
     categories: Categories::SCRIPTING,
     keys: &[READ_KEYS.noting("The script decides what it does with a key; clients may assume that it reads it.")],
-    locks: Locks::All,
+    locks: Locks::Declared,
     docs: &Docs { arguments: OF_TEXT, ..docs("Runs a Lua script that reads only.", "7.0.0", "Depends on the script.") },
     run: Run::Call(|ctx| eval(ctx, true)),
 };
@@ -73,7 +73,7 @@ static EVALSHA: CommandSpec = CommandSpec {
     flags: CHANGES,
     categories: Categories::SCRIPTING,
     keys: &[CHANGED_KEYS],
-    locks: Locks::All,
+    locks: Locks::Declared,
     docs: &Docs { arguments: OF_DIGEST, ..docs("Runs a cached Lua script.", "2.6.0", "Depends on the script.") },
     run: Run::Call(|ctx| eval_digest(ctx, false)),
 };
@@ -84,7 +84,7 @@ static EVALSHA_RO: CommandSpec = CommandSpec {
     flags: READS,
     categories: Categories::SCRIPTING,
     keys: &[READ_KEYS],
-    locks: Locks::All,
+    locks: Locks::Declared,
     docs: &Docs {
         arguments: OF_DIGEST,
         ..docs("Runs a cached Lua script that reads only.", "7.0.0", "Depends on the script.")

@@ -5,24 +5,24 @@
 //! R2. What a script has changed before it raised stays, as in Valkey: it is in the record of the commit.
 //! R3. A script leaves the session as it was: its database is its own.
 
-use crate::cache::{Script, Scripts, Sha};
+use crate::cache::{DigestHashes, Script, Scripts, Sha};
 use crate::libraries::Compiled;
 use crate::lua::{Called, Engine, Failure, Function, Host};
-use crate::running::{Kind, RunningFunction};
+use crate::running::{Kind, RunningFunction, Slot};
 use crate::shebang::Flags as Permissions;
 use command::acl::{self, Origin, denial};
 use command::call::{Done, Observer, call, call_at_once};
 use command::login::Login;
 use command::table::Row;
 use command::watchers::{self, Sender, Watchers};
-use command::{Args, CommandTable, Ctx, Flags, Stop};
+use command::{Args, CommandTable, Ctx, Flags, Locks, Stop};
 use engine::WriteClass;
 use proto::{Protocol, ReplyBuffer};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
-use store::Store;
+use store::{LockSet, Store};
 
 /// The memory of a worker's Lua state.
 pub const STATE_BYTES_MAX: usize = 128 << 20;
@@ -30,12 +30,15 @@ pub const STATE_BYTES_MAX: usize = 128 << 20;
 /// A state that uses more than this after a script is given up, with what scripts have left in it.
 const STATE_BYTES_KEPT: usize = 32 << 20;
 
+/// The size of states is counted in steps of this.
+const COUNTED_BYTES: usize = 4096;
+
 /// More compiled scripts than this are not kept by a worker.
 const COMPILED_MAX: usize = 4096;
 
 thread_local! {
     /// The state of this worker, made at its first script.
-    static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
+    static WORKER: RefCell<Option<Box<Worker>>> = const { RefCell::new(None) };
 }
 
 /// A worker's Lua state, and what it has compiled.
@@ -43,7 +46,7 @@ struct Worker {
     scripts: Arc<Scripts>,
     generation: u64,
     engine: Engine,
-    compiled: HashMap<Sha, Function>,
+    compiled: HashMap<Sha, (Function, Reach), DigestHashes>,
     libraries: Compiled,
     /// The answers of commands.
     answer: ReplyBuffer,
@@ -51,20 +54,35 @@ struct Worker {
     gathered: Vec<u8>,
     /// The size of the state, as the figures have it.
     counted_bytes: usize,
+    /// What others see of the script that runs.
+    slot: Arc<Slot>,
+}
+
+/// What a script has used when it ran before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// It has not run.
+    #[default]
+    Unknown,
+    /// Keys that it had declared.
+    Declared,
+    /// Others, or whole keyspaces: it runs with all shards locked.
+    Beyond,
 }
 
 impl Worker {
-    fn new(scripts: &Arc<Scripts>) -> Option<Self> {
-        Some(Self {
+    fn new(scripts: &Arc<Scripts>) -> Option<Box<Self>> {
+        Some(Box::new(Self {
             scripts: scripts.clone(),
             generation: scripts.generation(),
             engine: Engine::new(STATE_BYTES_MAX)?,
-            compiled: HashMap::new(),
+            compiled: HashMap::default(),
             libraries: Compiled::default(),
             answer: ReplyBuffer::new(Protocol::Resp2),
             gathered: Vec::new(),
             counted_bytes: 0,
-        })
+            slot: scripts.running.enter(),
+        }))
     }
 
     /// Whether it is of this server, and has compiled nothing that was forgotten.
@@ -72,27 +90,32 @@ impl Worker {
         Arc::ptr_eq(&self.scripts, scripts) && self.generation == scripts.generation()
     }
 
-    fn compile(&mut self, script: &Script) -> Result<Function, Failure> {
-        if let Some(function) = self.compiled.get(&script.sha) {
-            return Ok(*function);
+    fn compile(&mut self, script: &Script) -> Result<(Function, Reach), Failure> {
+        if let Some(compiled) = self.compiled.get(&script.sha) {
+            return Ok(*compiled);
         }
         if self.compiled.len() >= COMPILED_MAX {
-            self.compiled.drain().for_each(|(_, function)| self.engine.forget(function));
+            self.compiled.drain().for_each(|(_, (function, _))| self.engine.forget(function));
         }
-        let function = self.engine.compile(script.code())?;
-        self.compiled.insert(script.sha, function);
-        Ok(function)
+        let compiled = (self.engine.compile(script.code())?, Reach::Unknown);
+        self.compiled.insert(script.sha, compiled);
+        Ok(compiled)
     }
 
     fn count_bytes(&mut self) {
         let bytes = self.engine.used_bytes();
-        self.scripts.state_changed(std::mem::replace(&mut self.counted_bytes, bytes), bytes);
+        // Rounded, so that most scripts change nothing that workers share.
+        let bytes = bytes.next_multiple_of(COUNTED_BYTES);
+        if bytes != self.counted_bytes {
+            self.scripts.state_changed(std::mem::replace(&mut self.counted_bytes, bytes), bytes);
+        }
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
         self.scripts.state_changed(self.counted_bytes, 0);
+        self.scripts.running.leave(&self.slot);
     }
 }
 
@@ -153,8 +176,13 @@ pub fn run(ctx: &mut Ctx<'_>, script: &Arc<Script>, key_count: usize, is_read_on
     let scripts = ctx.host.part::<Arc<Scripts>>().clone();
     with_worker(&scripts, |worker| {
         check_flags(ctx, script.flags, is_read_only)?;
-        let function = worker.compile(script).map_err(compile_error)?;
-        worker.run(ctx, Code::Script(function), script.flags, key_count, is_read_only)
+        let (function, reach) = worker.compile(script).map_err(compile_error)?;
+        let mut now = reach;
+        let result = worker.run(ctx, Code::Script(function), script.flags, key_count, is_read_only, &mut now);
+        if now != reach {
+            worker.compiled.insert(script.sha, (function, now));
+        }
+        result
     })?
 }
 
@@ -173,10 +201,17 @@ pub fn run_function(
         let Some(found) = worker.libraries.function(&ctx.args[1]) else {
             return Err(Stop::error("ERR Function not found"));
         };
-        let (function, flags) = (found.function, found.flags);
+        let (function, flags, reach) = (found.function, found.flags, found.reach.get());
         let key_count = key_count(ctx)?;
         check_flags(ctx, flags, is_read_only)?;
-        worker.run(ctx, Code::Function(function), flags, key_count, is_read_only)
+        let mut now = reach;
+        let result = worker.run(ctx, Code::Function(function), flags, key_count, is_read_only, &mut now);
+        if now != reach
+            && let Some(found) = worker.libraries.function(&ctx.args[1])
+        {
+            found.reach.set(now);
+        }
+        result
     })?
 }
 
@@ -238,8 +273,14 @@ impl Worker {
         flags: Permissions,
         key_count: usize,
         is_read_only: bool,
+        reach: &mut Reach,
     ) -> Result<(), Stop> {
-        let Worker { engine, answer, gathered, scripts, .. } = self;
+        let Worker { engine, answer, gathered, scripts, slot, .. } = self;
+        let has_all_locks = ctx.ks.has_all_locks();
+        if *reach != Reach::Declared && !has_all_locks {
+            ctx.session.locks_all = true;
+            return Err(Stop::Fetch);
+        }
         let (mut keys, mut args) = (ctx.args.from(3).take(key_count), ctx.args.from(3 + key_count));
         answer.set_protocol(Protocol::Resp2);
         let mark = ctx.reply.mark();
@@ -253,9 +294,13 @@ impl Worker {
             // Before its commands.
             watchers.show(&ctx.args, ctx.session, Sender::Client, ctx.now());
         }
-        scripts.running.begin(kind);
+        slot.begin(kind, has_all_locks);
+        let declared = declared(ctx, store, *reach);
         let mut running_script = Running {
             scripts: &*scripts,
+            slot: &*slot,
+            declared: declared.as_ref(),
+            has_all_locks,
             since: Instant::now(),
             end: None,
             is_read_only: is_read_only || flags.is_declared && flags.no_writes,
@@ -278,14 +323,17 @@ impl Worker {
             Code::Function(function) => engine.call(function, &mut keys, &mut args, &mut running_script),
         };
         let Running { lacks_rows, end, is_attended, .. } = running_script;
+        let is_within = running_script.declared.is_some();
+        if *reach != Reach::Beyond && !(lacks_rows && is_within) {
+            *reach = if is_within { Reach::Declared } else { Reach::Beyond };
+        }
         if is_attended && let Some(attendant) = scripts.running.attendant() {
             // While requests of others are still refused: those that come later are for this worker.
             attendant.end();
         }
-        scripts.running.end();
-        if let Some(store) = store.filter(|store| store.gate.is_busy()) {
-            store.gate.set_busy(false);
-            scripts.running.show(None);
+        slot.end();
+        if let Some(store) = store.filter(|_| slot.is_busy()) {
+            scripts.running.set_busy(slot, false, None, |is_any| store.gate.set_busy(is_any));
         }
         ctx.session.running = running;
         ctx.session.db = db;
@@ -305,6 +353,28 @@ impl Worker {
     }
 }
 
+/// Why a script cannot use a key that it has not declared.
+enum LacksLocks {
+    /// It runs again with all shards locked, since it has changed nothing.
+    RunAgain,
+    /// Another script locks all shards in its middle.
+    Taken,
+}
+
+/// What a command answers for [`LacksLocks::Taken`].
+const UNDECLARED: &str = "TRYAGAIN the script uses a key that it has not declared, and another one does so, too; declare \
+                          the keys of scripts";
+
+/// The shards of the declared keys, of a script of which it is to be seen whether it uses others.
+fn declared(ctx: &Ctx<'_>, store: Option<&Arc<Store>>, reach: Reach) -> Option<LockSet> {
+    let store = store.filter(|_| reach != Reach::Beyond)?;
+    let mut shards = LockSet::None;
+    ctx.spec.visit_keys(&ctx.args, |index, _| {
+        shards.insert(store.shard_of_bytes(ctx.args.bytes(index).unwrap_or_default()));
+    });
+    Some(shards)
+}
+
 /// What a script answers that was ended by the end of the server.
 const ABANDONED: &str = "ERR the server ends without saving, and has ended the script";
 
@@ -322,6 +392,11 @@ pub(crate) fn log(level: u8, text: &[u8]) {
 /// A script that runs.
 struct Running<'r, 'c> {
     scripts: &'r Scripts,
+    slot: &'r Slot,
+    /// The shards of the keys that it has declared; `None` once it has used others.
+    declared: Option<&'r LockSet>,
+    /// It has all shards locked.
+    has_all_locks: bool,
     store: Option<&'r Arc<Store>>,
     since: Instant,
     /// Why it was ended.
@@ -366,16 +441,52 @@ impl Running<'_, '_> {
         None
     }
 
-    /// Shows other clients which function is busy.
+    /// Shows other clients that it runs past its time, and which function it is.
     #[cold]
-    fn show(&self) {
-        let is_function = self.scripts.running.kind() == Kind::Function;
+    fn show(&self, store: &Store) {
+        let is_function = self.slot.kind() == Kind::Function;
         let command = || self.ctx.args.from(0).map(<[u8]>::to_vec).collect();
-        self.scripts.running.show(is_function.then(|| RunningFunction {
+        let function = is_function.then(|| RunningFunction {
             name: self.ctx.args[1].to_vec(),
             command: command(),
             since: self.since,
-        }));
+        });
+        self.scripts.running.set_busy(self.slot, true, function, |is_any| store.gate.set_busy(is_any));
+    }
+
+    /// Whether a command uses nothing but keys that the script has declared.
+    fn is_within(&self, row: &Row, args: &Args<'_>) -> bool {
+        let (Some(declared), Some(store)) = (self.declared, self.store) else { return false };
+        match row.spec.locks_in(args) {
+            Locks::None => true,
+            Locks::Keys => {
+                let mut is_within = true;
+                row.spec.visit_keys(args, |index, _| {
+                    is_within &= declared.has(store.shard_of_bytes(args.bytes(index).unwrap_or_default()));
+                });
+                is_within
+            }
+            _ => false,
+        }
+    }
+
+    /// Has the locks for a command that uses more than what the script has declared, or says why it cannot run.
+    #[cold]
+    fn leave_declared(&mut self) -> Result<(), LacksLocks> {
+        self.declared = None;
+        if self.has_all_locks {
+            return Ok(());
+        }
+        if !self.has_written {
+            return Err(LacksLocks::RunAgain);
+        }
+        if !self.ctx.ks.lock_all() {
+            return Err(LacksLocks::Taken);
+        }
+        self.has_all_locks = true;
+        self.slot.locked_all();
+        self.may_fetch = self.ctx.ks.may_fetch();
+        Ok(())
     }
 
     /// Why the user of the script may not run a command.
@@ -432,7 +543,7 @@ impl Running<'_, '_> {
             Done::show(&inner, duration, request_bytes, reply_bytes, |done| observer.done(done));
         }
         if row.writes != WriteClass::Nothing && !std::mem::replace(&mut self.has_written, true) {
-            self.scripts.running.wrote();
+            self.slot.wrote();
         }
         Called::Answered
     }
@@ -455,6 +566,17 @@ impl Host for Running<'_, '_> {
         }
         if let Some(text) = self.denial(&row, &args) {
             return self.refuse(Some(&row), &text);
+        }
+        if self.declared.is_some() && !self.is_within(&row, &args) {
+            match self.leave_declared() {
+                Ok(()) => {}
+                Err(LacksLocks::Taken) => return self.refuse(Some(&row), UNDECLARED.as_bytes()),
+                Err(LacksLocks::RunAgain) => {
+                    self.ctx.session.locks_all = true;
+                    self.lacks_rows = true;
+                    return Called::Over;
+                }
+            }
         }
         self.run(&row, args)
     }
@@ -493,9 +615,11 @@ impl Host for Running<'_, '_> {
 
     fn tick(&mut self) -> Result<(), &'static str> {
         let is_late = self.since.elapsed() >= self.scripts.busy_after();
-        if let Some(store) = self.store.filter(|store| is_late && !store.gate.is_busy()) {
-            store.gate.set_busy(true);
-            self.show();
+        if let Some(store) = self.store.filter(|_| is_late && !self.slot.is_busy()) {
+            self.show(store);
+        }
+        if is_late && !self.is_attended && self.store.is_some() {
+            // When the attendant serves for another script, later.
             let worker = self.ctx.session.info.worker();
             self.is_attended = self.scripts.running.attendant().is_some_and(|attendant| attendant.begin(worker));
         }
@@ -504,9 +628,9 @@ impl Host for Running<'_, '_> {
             self.ctx.ks.abandon();
             self.ctx.session.close_after_replies = true;
             self.end = Some(ABANDONED);
-        } else if running.is_killed() && !self.has_written {
+        } else if self.slot.is_killed() && !self.has_written {
             // One that has written continues: half of its changes must not be the end.
-            self.end = Some(running.kind().killed());
+            self.end = Some(self.slot.kind().killed());
         }
         self.end.map_or(Ok(()), Err)
     }

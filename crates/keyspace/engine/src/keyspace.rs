@@ -170,6 +170,17 @@ pub trait Keyspace {
     /// Keeps nothing of what the command has changed for the log: the server ends, and entries are not read again.
     fn abandon(&mut self) {}
 
+    /// Whether the command may use any key: all shards are locked.
+    fn has_all_locks(&self) -> bool {
+        true
+    }
+
+    /// Locks all shards in the middle of a script, which has changed something. False, with nothing changed, when
+    /// another script does.
+    fn lock_all(&mut self) -> bool {
+        true
+    }
+
     /// The libraries of functions, as a reply shows them. `None` where the implementation has none.
     fn libraries(&mut self) -> Option<Arc<Libraries>> {
         None

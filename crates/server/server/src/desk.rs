@@ -45,6 +45,8 @@ pub struct Desk {
     mailboxes: Vec<Arc<Mailbox<Message>>>,
     returned: Vec<Returns>,
     is_attending: AtomicBool,
+    /// The attendant serves for one worker, until it has given everything back.
+    is_taken: AtomicBool,
     has_ended: AtomicBool,
     /// The worker that gets the next new connection.
     next: AtomicUsize,
@@ -63,6 +65,7 @@ impl Desk {
             returned: mailboxes.iter().map(|_| Returns::default()).collect(),
             mailboxes,
             is_attending: AtomicBool::new(false),
+            is_taken: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
             next: AtomicUsize::new(0),
         }
@@ -118,7 +121,7 @@ impl Desk {
 impl Attend for Desk {
     fn begin(&self, worker: usize) -> bool {
         // Its own connections may run scripts, too (A3).
-        if worker == self.attendant() {
+        if worker == self.attendant() || self.is_taken.swap(true, Ordering::AcqRel) {
             return false;
         }
         self.is_attending.store(true, Ordering::Release);
@@ -126,10 +129,15 @@ impl Attend for Desk {
         true
     }
 
+    fn is_attendant(&self, worker: usize) -> bool {
+        worker == self.attendant()
+    }
+
     fn end(&self) {
         let (sender, left) = channel();
         self.is_attending.store(false, Ordering::Release);
         self.mailboxes[self.attendant()].send(Message::Leave(sender));
         while left.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) && !self.has_ended.load(Ordering::Acquire) {}
+        self.is_taken.store(false, Ordering::Release);
     }
 }

@@ -238,14 +238,14 @@ pub fn health(shared: &Shared) -> Result<(), String> {
     late_workers(shared).first().map_or(Ok(()), |(number, late_ms)| Err(no_turn(*number, *late_ms)))
 }
 
-/// Whether a supervisor should let the process live: every worker turns, except one that a script keeps. SCRIPT KILL
-/// ends that, and other clients are answered in the meantime.
+/// Whether a supervisor should let the process live: every worker turns, except those that scripts keep. SCRIPT KILL
+/// ends these, and other clients are answered in the meantime.
 ///
 /// # Errors
 /// Which worker does not turn, without such a reason.
 pub fn liveness(shared: &Shared) -> Result<(), String> {
     let late = late_workers(shared);
-    let of_scripts = usize::from(shared.host.part::<Arc<Scripts>>().running.is_running());
+    let of_scripts = shared.host.part::<Arc<Scripts>>().running.count();
     late.get(of_scripts).map_or(Ok(()), |(number, late_ms)| Err(no_turn(*number, *late_ms)))
 }
 

@@ -151,9 +151,16 @@ impl<'t> Turn<'t> {
                 // INFO among them: it is to see what its own batch has found so far.
                 self.stats.keyspace_hits.add(std::mem::take(&mut scratch.hits));
                 self.stats.keyspace_misses.add(std::mem::take(&mut scratch.misses));
-                let locks = self.locks(request.session, row, args);
                 at.writes = request.session.writes_of(row);
-                self.shared.store.commit(scratch, &locks, &at, |txn| request.call(txn))
+                loop {
+                    let had_all = request.session.locks_all;
+                    let locks = self.locks(request.session, row, args);
+                    let outcome = self.shared.store.commit(scratch, &locks, &at, |txn| request.call(txn));
+                    // A script that uses keys which it has not declared runs again at once.
+                    if had_all || !request.session.locks_all || !matches!(outcome, Err(Blocked::Fetch)) {
+                        break outcome;
+                    }
+                }
             })),
         };
         match outcome {
@@ -164,10 +171,17 @@ impl<'t> Turn<'t> {
                 }
             }
             Ok(Err(Blocked::Refused)) => self.refused_by_log(scratch, connection, row),
+            Ok(Err(Blocked::Shard)) if self.is_kept_by_script(row) => {
+                // Its locks are those of the script, most probably.
+                let text = self.scripts().running.kind().busy();
+                connection.session.locks_all = false;
+                command::gate::reject(&mut connection.session, self.stats, row, text.as_bytes(), &mut connection.reply);
+            }
             Ok(Err(blocked)) => return Err(blocked),
             Err(_) => self.panicked(connection, row, mark),
         }
         let Connection { session, reply, watching, .. } = connection;
+        session.locks_all = false;
         if let Some(caching) = &mut session.tracking {
             caching.is_called &= session.transaction.is_some() || self.is_about_client(row);
         }
@@ -407,9 +421,8 @@ impl<'t> Turn<'t> {
     #[cold]
     fn refusal(&self, scratch: &mut Scratch, session: &Session, row: &Row) -> Option<String> {
         let store = &self.shared.store;
-        if self.is_gated && store.gate.is_busy() && !row.spec.flags.contains(Flags::ALLOW_BUSY) {
-            let scripts = self.shared.host.part::<Arc<script::Scripts>>();
-            return Some(scripts.running.kind().busy().to_owned());
+        if self.is_kept_by_script(row) && (row.spec.locks == Locks::Each || self.scripts().running.keeps(self.worker)) {
+            return Some(self.scripts().running.kind().busy().to_owned());
         }
         if self.is_gated && store.gate.is_loading() {
             let may_run = |row: &Row| row.spec.flags.contains(Flags::LOADING);
@@ -439,6 +452,15 @@ impl<'t> Turn<'t> {
         let is_queued = session.transaction.is_some() && row.spec.locks != Locks::Queue;
         let log = store.log_of(scratch).filter(|_| is_queued)?;
         (log.admit(self.worker, class) == Admission::Refused).then(|| error::log_failed(&log.refusal()))
+    }
+
+    /// Whether a script that runs past its time may keep a request from running.
+    fn is_kept_by_script(&self, row: &Row) -> bool {
+        self.is_gated && self.shared.store.gate.is_busy() && !row.spec.flags.contains(Flags::ALLOW_BUSY)
+    }
+
+    fn scripts(&self) -> &script::Scripts {
+        self.shared.host.part::<Arc<script::Scripts>>()
     }
 
     /// Whether a request may run while over the memory budget: it needs no memory, or something could be evicted.
@@ -494,7 +516,8 @@ impl<'t> Turn<'t> {
         match row.spec.locks_in(args) {
             Locks::None | Locks::Each => {}
             Locks::All => set = LockSet::All,
-            Locks::Keys => {
+            Locks::Declared if session.locks_all || session.transaction.is_some() => set = LockSet::All,
+            Locks::Keys | Locks::Declared => {
                 row.spec.visit_keys(args, |index, _| {
                     let key = args.bytes(index).unwrap_or_default();
                     set.insert(store.shard_of_bytes(key));
@@ -551,7 +574,7 @@ fn ask_for_all_keys(ctx: &mut Ctx<'_>) {
     if ctx.session.is_preparing() || !ctx.ks.may_fetch() {
         return;
     }
-    if !matches!(ctx.spec.locks_in(&ctx.args), Locks::Keys | Locks::All) {
+    if !matches!(ctx.spec.locks_in(&ctx.args), Locks::Keys | Locks::Declared | Locks::All) {
         return;
     }
     ctx.spec.visit_keys(&ctx.args, |index, spec| {

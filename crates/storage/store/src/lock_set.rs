@@ -7,9 +7,10 @@
 use crate::lock::Held;
 use crate::shard::Shard;
 use crate::store::Store;
-use crate::sync::Patience;
+use crate::sync::{Patience, yield_now};
 use base::ShardId;
 use smallvec::SmallVec;
+use std::sync::atomic::Ordering;
 
 /// The shards a command needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,6 +41,16 @@ impl LockSet {
                 }
             }
             Self::All => {}
+        }
+    }
+
+    /// Whether a shard is among them.
+    pub fn has(&self, shard: ShardId) -> bool {
+        match self {
+            Self::None => false,
+            Self::One(one) => *one == shard,
+            Self::Several(shards) => shards.binary_search(&shard).is_ok(),
+            Self::All => true,
         }
     }
 
@@ -77,6 +88,15 @@ impl HeldShards<'_> {
                 &mut all[at.unwrap_or_else(|_| not_locked(shard))].1
             }
             _ => not_locked(shard),
+        }
+    }
+
+    /// Whether all of this many shards are.
+    pub(crate) fn are_all(&self, count: usize) -> bool {
+        match self {
+            Self::None => count == 0,
+            Self::One(..) => count == 1,
+            Self::Several(all) => all.len() == count,
         }
     }
 
@@ -179,6 +199,39 @@ impl Store {
             all.push((shard, held));
         }
         Some(HeldShards::Several(all))
+    }
+
+    /// Locks all shards that are not among those held, which stay so. `None`, with those held, while another does.
+    ///
+    /// D3. It waits while it holds locks, as long as others hold theirs. All other holders release theirs in the end:
+    ///     none waits for locks while it holds some, but for [`Patience`], and only one worker at a time does this.
+    #[cold]
+    pub(crate) fn lock_rest<'s>(&'s self, held: HeldShards<'s>) -> Result<HeldShards<'s>, HeldShards<'s>> {
+        if self.is_growing.swap(true, Ordering::Acquire) {
+            return Err(held);
+        }
+        let mut before = match held {
+            HeldShards::None => Vec::new(),
+            HeldShards::One(shard, held) => vec![(shard, held)],
+            HeldShards::Several(all) => all,
+        };
+        before.reverse();
+        let mut all: Vec<(ShardId, Held<'_, Shard>)> = Vec::with_capacity(self.shard_ids().len());
+        for shard in self.shard_ids() {
+            if let Some(held) = before.pop_if(|(held, _)| *held == shard) {
+                all.push(held);
+                continue;
+            }
+            let held = loop {
+                match self.shard(shard).lock.spin_lock() {
+                    Some(held) => break held,
+                    None => yield_now(),
+                }
+            };
+            all.push((shard, held));
+        }
+        self.is_growing.store(false, Ordering::Release);
+        Ok(HeldShards::Several(all))
     }
 
     /// Opens the locks and wakes the workers that waited for them.

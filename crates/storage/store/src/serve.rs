@@ -162,7 +162,7 @@ impl Txn<'_> {
     }
 
     #[cold]
-    fn fetch_for_waiters(&mut self) -> Result<(), Fetch> {
+    pub(crate) fn fetch_for_waiters(&mut self) -> Result<(), Fetch> {
         if !self.may_fetch() {
             return Ok(());
         }

@@ -98,6 +98,8 @@ pub struct Store {
     pub libraries: LibrarySlot,
     /// Where a replica is in the stream of its primary.
     pub position: PositionSlot,
+    /// A script takes the locks that it lacks, after a change.
+    pub(crate) is_growing: AtomicBool,
     /// Where values go that memory has no room for.
     pub(crate) tier: OnceLock<Arc<dyn ValueTier>>,
     /// What has gone there and come back.
@@ -163,6 +165,7 @@ impl Store {
             pressure: FlushPressure::default(),
             libraries: LibrarySlot::default(),
             position: PositionSlot::default(),
+            is_growing: AtomicBool::new(false),
             tier: OnceLock::new(),
             tier_counts: TierCounts::default(),
             written: Arc::new(WrittenShards::new(options.shard_count)),

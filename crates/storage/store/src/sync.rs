@@ -5,6 +5,7 @@
 mod chosen {
     pub(crate) use std::hint::spin_loop;
     pub(crate) use std::sync::atomic::AtomicU64;
+    pub(crate) use std::thread::yield_now;
     use std::time::{Duration, Instant};
 
     /// How long a worker that holds locks waits for a further one.
@@ -37,6 +38,7 @@ mod chosen {
 mod chosen {
     pub(crate) use shuttle::hint::spin_loop;
     pub(crate) use shuttle::sync::atomic::AtomicU64;
+    pub(crate) use shuttle::thread::yield_now;
 
     /// A wait without a clock: a few tries.
     #[derive(Default)]
@@ -60,4 +62,4 @@ mod chosen {
     }
 }
 
-pub(crate) use chosen::{AtomicU64, Patience, spin_loop};
+pub(crate) use chosen::{AtomicU64, Patience, spin_loop, yield_now};

@@ -816,6 +816,25 @@ impl Keyspace for Txn<'_> {
     }
 
     #[cold]
+    fn has_all_locks(&self) -> bool {
+        self.held.are_all(self.store.shard_ids().len())
+    }
+
+    fn lock_all(&mut self) -> bool {
+        let (held, is_locked) = match self.store.lock_rest(std::mem::take(&mut self.held)) {
+            Ok(held) => (held, true),
+            Err(held) => (held, false),
+        };
+        self.held = held;
+        if is_locked {
+            tell_time(&mut self.held, self.now);
+            // Clients that wait for keys of these shards are served, too. A row that cannot be read now is read when
+            // the next command changes it.
+            while self.fetch_for_waiters().is_err() && self.load_lacking().is_ok() {}
+        }
+        is_locked
+    }
+
     fn load_lacking(&mut self) -> std::io::Result<()> {
         self.held.load(&mut self.scratch.wants)
     }
