@@ -6,13 +6,14 @@ DESTDIR ?=
 BINARY ?= $(or $(CARGO_TARGET_DIR),target)/release/onggi
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-.PHONY: help run build install install-files deb image site test test-long stages
+.PHONY: help run build install install-files deb image release site test test-long stages
 
 help:
 	@echo 'make run                   build and start the server on 127.0.0.1:6379, data in ./data (ARGS="--port 7000" to change)'
 	@echo 'make install               program, manual pages and completions into PREFIX ($(PREFIX))'
 	@echo 'make deb                   packages for Debian in target/package: the program, and its debug symbols'
 	@echo 'make image                 a container image in target/package: an archive for docker load or podman load'
+	@echo 'make release               archives of the program and its debug symbols, a list of components, checksums'
 	@echo 'make site                  the documentation as a site in target/site'
 	@echo 'make test                  all stages, each timed; installs what they need'
 	@echo 'make test STAGE="a b"      only these stages'
@@ -43,6 +44,9 @@ deb: build
 
 image: build
 	@packaging/image $(BINARY) $(or $(CARGO_TARGET_DIR),target)/package
+
+release: build
+	@packaging/release $(BINARY) $(or $(CARGO_TARGET_DIR),target)/package
 
 site:
 	@packaging/site $(or $(CARGO_TARGET_DIR),target)/site

@@ -16,7 +16,7 @@ from directory import Client
 from seeds import ROOT
 from servers import free_port
 
-SECONDS_MAX = 120
+SECONDS_MAX = 300
 # What `systemd-analyze security` may say of the unit, in tenths.
 EXPOSURE_MAX = 15
 
@@ -189,6 +189,58 @@ def the_image_starts(config, root):
     return None if owners == {int(user.split(":")[0])} else f"files of the data belong to {owners}"
 
 
+def components_of(listed):
+    """Names and versions of a list of components, whose references lead to entries."""
+    if listed["bomFormat"] != "CycloneDX" or listed["specVersion"] != "1.5":
+        raise AssertionError(f"it begins with {str(listed)[:200]}")
+    all_of_them = [listed["metadata"]["component"], *listed["components"]]
+    references = {entry["bom-ref"] for entry in all_of_them}
+    for entry in listed["dependencies"]:
+        if not references.issuperset([entry["ref"], *entry["dependsOn"]]):
+            raise AssertionError(f"{entry} names what is not listed")
+    bare = [entry["name"] for entry in all_of_them if "licenses" not in entry]
+    unknown = [entry["name"] for entry in all_of_them if "purl" in entry and len(entry["hashes"][0]["content"]) != 64]
+    if len(references) != len(all_of_them) or bare or unknown:
+        raise AssertionError(f"{len(references)} references; without a licence {bare}, without a checksum {unknown}")
+    return {(entry["name"], entry["version"]) for entry in all_of_them}
+
+
+def the_release_is_whole(tools, out):
+    """Checksums, the program out of the archive, and components that are those of `cargo tree`."""
+    sums = Path(text_of("packaging/release", tools.onggi, out).strip())
+    for line in sums.read_text().splitlines():
+        digest, file = line.split("  ")
+        if hashlib.sha256((out / file).read_bytes()).hexdigest() != digest:
+            return f"{file} has another checksum"
+    name = sums.name.removesuffix(".sha256")
+    with tarfile.open(out / f"{name}.tar.gz") as archive:
+        archive.extractall(out)
+    inside = out / name
+    listed = json.loads((inside / "onggi.cdx.json").read_text())
+    edges = "normal,no-proc-macro"
+    tree = text_of("cargo", "tree", "--locked", "--package", "onggi", "--edges", edges, "--prefix", "none")
+    expected = set(re.findall(r"^(\S+) v(\S+)", tree, re.MULTILINE))
+    found = components_of(listed)
+    more = {crate for crate in found - expected if not crate[0].endswith("-src")}
+    lacks = (expected - found) | ({"lua-src"} - {crate for crate, _ in found})
+    if lacks or more or len(expected) < 100:
+        return f"of {len(expected)} crates the list lacks {lacks}, and has besides {more}"
+    notices = (inside / "THIRD-PARTY-NOTICES.txt").read_text()
+    unnamed = [entry["name"] for entry in listed["components"]
+               if "purl" in entry and f"\n{entry['name']} {entry['version']} (" not in notices]
+    if unnamed or "Permission is hereby granted" not in notices:
+        return f"the notices lack {unnamed}"
+    packaged = type(tools)(inside / "onggi", tools.scratch)
+    with packaged.serve("released", file=inside / "onggi.conf") as server, Client(server.port) as client:
+        return None if client.call("PING") == "PONG" else "it does not answer"
+
+
+def the_release_is_the_same_twice(tools, out, again):
+    text_of("packaging/release", tools.onggi, again)
+    differ = [file.name for file in again.iterdir() if file.read_bytes() != (out / file.name).read_bytes()]
+    return f"{differ} differ" if differ else None
+
+
 def none(problem):
     if problem:
         raise AssertionError(problem)
@@ -220,6 +272,12 @@ def run(tools):
     tools.check("debug symbols have a package of their own",
                 lambda: none(symbols_are_apart(packages[0], unpacked, tools.scratch / "symbols")))
     tools.check("a server starts from the Debian package", lambda: none(the_package_starts(tools, unpacked)))
+    os.environ.setdefault("SOURCE_DATE_EPOCH", "1700000000")
+    release, again = tools.scratch / "release", tools.scratch / "release-again"
+    tools.check("the release has its checksums, components and notices, and starts",
+                lambda: none(the_release_is_whole(tools, release)))
+    tools.check("two releases of one program are equal",
+                lambda: none(the_release_is_the_same_twice(tools, release, again)))
     image_of(tools)
 
 
