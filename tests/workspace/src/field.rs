@@ -1,15 +1,16 @@
-//! Faults that were found in the field: each row of the table names a regression test that exists.
+//! Faults that were found in the field, and guarantees of security: each row of their tables names a test that exists.
 
 use crate::tree;
 use std::collections::BTreeSet;
 
-const PAGE: &str = "docs/reliability.md";
-const TITLE: &str = "## Found in the field";
+/// Pages, the titles of their tables, and the rows that these have at least.
+const TABLES: [(&str, &str, usize); 2] =
+    [("docs/reliability.md", "## Found in the field", 20), ("SECURITY.md", "### Guarantees", 12)];
 
 /// The test cells of the table's rows, with the numbers of their lines.
-fn test_cells(page: &str) -> Vec<(usize, &str)> {
-    let lines = (1..).zip(page.lines()).skip_while(|(_, line)| *line != TITLE).skip(1);
-    let rows = lines.take_while(|(_, line)| !line.starts_with("## ")).filter(|(_, line)| line.starts_with('|'));
+fn test_cells<'a>(page: &'a str, title: &str) -> Vec<(usize, &'a str)> {
+    let lines = (1..).zip(page.lines()).skip_while(|(_, line)| *line != title).skip(1);
+    let rows = lines.take_while(|(_, line)| !line.starts_with("##")).filter(|(_, line)| line.starts_with('|'));
     let cells = rows.filter_map(|(number, row)| Some((number, row.trim_end_matches(" |").rsplit(" | ").next()?)));
     // The head and the line below it.
     cells.skip(2).collect()
@@ -36,19 +37,22 @@ fn functions(files: &[tree::SourceFile]) -> BTreeSet<&str> {
 }
 
 #[test]
-fn every_fault_has_a_test() {
+fn every_row_has_a_test() {
     let files = tree::text_files();
-    let page = &files.iter().find(|file| file.path == PAGE).expect("the page is there").text;
-    let (cells, functions) = (test_cells(page), functions(&files));
-    assert!(cells.len() > 20, "{TITLE} has {} rows", cells.len());
+    let functions = functions(&files);
     let mut wrong = Vec::new();
-    for (number, cell) in cells {
-        let names = names(cell);
-        if names.is_empty() {
-            wrong.push(format!("{PAGE}:{number}: no test is named"));
+    for (path, title, rows_min) in TABLES {
+        let page = &files.iter().find(|file| file.path == path).expect("the page is there").text;
+        let cells = test_cells(page, title);
+        assert!(cells.len() > rows_min, "{title} has {} rows", cells.len());
+        for (number, cell) in cells {
+            let names = names(cell);
+            if names.is_empty() {
+                wrong.push(format!("{path}:{number}: no test is named"));
+            }
+            let missing = names.iter().filter(|name| !functions.contains(**name));
+            wrong.extend(missing.map(|name| format!("{path}:{number}: no function is named {name}")));
         }
-        let missing = names.iter().filter(|name| !functions.contains(**name));
-        wrong.extend(missing.map(|name| format!("{PAGE}:{number}: no function is named {name}")));
     }
     tree::none(&wrong);
 }
@@ -56,6 +60,6 @@ fn every_fault_has_a_test() {
 #[test]
 fn names_are_those_of_functions() {
     assert_eq!(names("`a_b`, stage `tools`, `signals.py`; `c_2`"), ["a_b", "c_2"]);
-    let page = format!("{TITLE}\n\n| A | Test |\n|---|---|\n| x | `a_b` |\n## Next\n| y | `n_o` |\n");
-    assert_eq!(test_cells(&page), [(5, "`a_b`")]);
+    let page = "## Title\n\n| A | Test |\n|---|---|\n| x | `a_b` |\n## Next\n| y | `n_o` |\n";
+    assert_eq!(test_cells(page, "## Title"), [(5, "`a_b`")]);
 }
