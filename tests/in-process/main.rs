@@ -25,6 +25,7 @@ mod log_holds;
 mod log_sockets;
 mod memcached_admin;
 mod memcached_clients;
+mod memcached_differences;
 mod messages;
 mod migrate;
 mod modes;

@@ -32,6 +32,19 @@ def run(server, check):
         "MONITOR and the slow log show no password",
         password.encode() not in shown + slow and b"wrong" not in shown + slow and b'"set" "a"' in shown,
     )
+    sasl = Wire(port)
+
+    def by_sasl(data):
+        sasl.socket.sendall(b"sasl auth PLAIN %d\r\n%s\r\n" % (len(data), data))
+        return read_line(sasl)
+
+    sasl.socket.sendall(b"sasl mech\r\n")
+    check("SASL offers PLAIN", read_line(sasl) == b"SASL_MECH PLAIN\r\n")
+    check("a wrong password by SASL is refused", by_sasl(b"\0default\0wrong").startswith(b"AUTH_ERROR "))
+    check("the right one is taken", by_sasl(b"\0default\0" + password.encode()) == b"SASL_OK\r\n")
+    check("then commands run, too", sasl.exchange(b"get a\r\n").count(b"VALUE") == 1)
+    later = Redis(server).ask("SLOWLOG GET 100") + monitor.until(b'"get" "a"')
+    check("MONITOR and the slow log show no password of SASL", password.encode() not in later and b"wrong" not in later)
     other = Wire(port)
     other.socket.sendall(b"set x 0 0 1000000\r\n" + b"x" * 1000)
     check("long data before login is refused", read_line(other) == b"CLIENT_ERROR unauthenticated\r\n")
