@@ -650,6 +650,9 @@ impl MemEngine {
         let mut given = 0;
         for id in (0..self.spaces.len()).map(|id| KeyspaceId(id as u32)) {
             let Some(backed) = self.backed(id).filter(|backed| backed.cleared <= backed.installed) else { continue };
+            if given >= limit {
+                break;
+            }
             backed.rows.due(self.now, &mut |bytes| {
                 if given < limit && self.is_away(id, bytes) {
                     given += 1;

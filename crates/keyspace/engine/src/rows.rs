@@ -60,7 +60,8 @@ pub trait Rows: Send + Sync {
     /// Appends some key and its row, each about equally likely. False when there is none.
     fn random(&self, rng: &mut Rng, key: &mut Vec<u8>, row: &mut Vec<u8>) -> bool;
 
-    /// Gives keys of rows that are expired at `now`, until `visit` says false.
+    /// Gives keys of rows that are expired at `now`, until `visit` says false. Looks at memory alone, and gives a key
+    /// once: one that is not deleted is given again after a while.
     fn due(&self, _now: UnixMs, _visit: &mut dyn FnMut(&[u8]) -> bool) {}
 }
 

@@ -1,7 +1,7 @@
 //! How many rows each shard has: kept with the rows, counted anew where that is of no use.
 
 use crate::{DiskError, RowSpaces, Shards, long_keys};
-use base::{KeyspaceId, ShardId};
+use base::{KeyspaceId, ShardId, UnixMs};
 use engine::{Counts, Row};
 use plex::{Db, IterOptions, KeySpaceId};
 
@@ -57,7 +57,7 @@ pub fn load(
     db: &Db,
     counts_space: KeySpaceId,
     space: KeyspaceId,
-    rows: RowSpaces,
+    rows: &RowSpaces,
     shards: &Shards,
 ) -> Result<Counted, DiskError> {
     let Some(bytes) = db.get_in(counts_space, &key_of(space))? else { return Ok(Counted::none(shards.count)) };
@@ -66,7 +66,7 @@ pub fn load(
 }
 
 /// Counts all rows.
-fn count(db: &Db, rows: RowSpaces, shards: &Shards) -> Result<Counted, DiskError> {
+fn count(db: &Db, rows: &RowSpaces, shards: &Shards) -> Result<Counted, DiskError> {
     let mut counted = Counted::none(shards.count);
     for pair in db.iter_in(rows.short, IterOptions::range::<'static>(..))? {
         let (key, row) = pair?;
@@ -87,9 +87,14 @@ pub fn row_error(key: &[u8], source: engine::RowError) -> DiskError {
 }
 
 /// What a stored row counts for.
-pub fn counts_of(key: &[u8], row: &[u8]) -> Result<Counts, DiskError> {
+fn counts_of(key: &[u8], row: &[u8]) -> Result<Counts, DiskError> {
+    figures_of(key, row).map(|(counts, _)| counts)
+}
+
+/// What a stored row counts for, and when it expires.
+pub fn figures_of(key: &[u8], row: &[u8]) -> Result<(Counts, Option<UnixMs>), DiskError> {
     let row = Row::read(row).map_err(|source| row_error(key, source))?;
-    Ok(row.counts())
+    Ok((row.counts(), row.expire_at))
 }
 
 #[cfg(test)]

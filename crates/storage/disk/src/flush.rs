@@ -1,7 +1,7 @@
 //! One flush: collected from the shards, written at once.
 
-use crate::counts::{self, Counted, counts_of};
-use crate::{Disk, DiskError, KEY_BYTES_MAX, long_keys};
+use crate::counts::{self, Counted, figures_of};
+use crate::{Disk, DiskError, KEY_BYTES_MAX, due, long_keys};
 use base::{KeyspaceId, Lsn, ShardId};
 use engine::{Counts, Entry, RowSink, write_row};
 use parking_lot::Mutex;
@@ -93,6 +93,7 @@ impl Flush {
         disk.db.flush()?;
         *has_part = false;
         drop(has_part);
+        disk.walks.begin_anew();
         let of = |place: &(KeyspaceId, ShardId)| counted.get(&place.0).map(|counted| counted.of(place.1));
         Ok(self.places.iter().map(|place| (*place, of(place).unwrap_or_default())).collect())
     }
@@ -111,9 +112,12 @@ impl Disk {
         let (mut bytes, mut counts) = (0, Counts::default());
         for (key, row) in changes {
             let before = rows.get(&self.db, key)?;
-            let before = before.map(|row| counts_of(key, &row)).transpose()?.unwrap_or_default();
-            let after = row.as_ref().map(|row| counts_of(key, row)).transpose()?.unwrap_or_default();
+            let (before, before_at) = before.map(|row| figures_of(key, &row)).transpose()?.unwrap_or_default();
+            let (after, after_at) = row.as_ref().map(|row| figures_of(key, row)).transpose()?.unwrap_or_default();
             counts = counts.plus(after.minus(before));
+            if let Some(times) = rows.times {
+                due::change(&mut batch, times, key, before_at, after_at);
+            }
             if key.len() > KEY_BYTES_MAX {
                 // The next one may be of the same entry, so this one is written at once.
                 self.put_long(rows.long, key, row.as_deref(), &mut batch)?;
@@ -172,7 +176,7 @@ impl Disk {
     fn clear(&self, space: KeyspaceId) -> Result<(), DiskError> {
         let Some(rows) = self.space(space) else { return Ok(()) };
         let mut batch = WriteBatch::new();
-        for space in [rows.short, rows.long] {
+        for space in [rows.short, rows.long].into_iter().chain(rows.times) {
             batch.delete_range_in(space, ..);
         }
         self.db.write(&batch)?;

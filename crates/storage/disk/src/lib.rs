@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod counts;
+mod due;
 mod flush;
 mod long_keys;
 pub mod offline;
@@ -27,6 +28,7 @@ pub use flush::Flush;
 
 use base::{KeyspaceId, Lsn, ShardId};
 use counts::Counted;
+use due::{Due, Walks};
 use engine::{Counts, RowError, Rows};
 use parking_lot::{Mutex, RwLock};
 use plex::{Background, Db, KeySpaceId, Options, Wal};
@@ -98,16 +100,19 @@ pub struct Shards {
 }
 
 /// The key spaces of a keyspace's rows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 struct RowSpaces {
     /// By key.
     short: KeySpaceId,
     /// By the hash of keys above [`KEY_BYTES_MAX`].
     long: KeySpaceId,
+    /// By the time at which they expire ([`due`]); `None` for rows that are only read.
+    times: Option<KeySpaceId>,
+    due: Arc<Due>,
 }
 
 impl RowSpaces {
-    fn get(self, db: &Db, key: &[u8]) -> Result<Option<Vec<u8>>, DiskError> {
+    fn get(&self, db: &Db, key: &[u8]) -> Result<Option<Vec<u8>>, DiskError> {
         if key.len() <= KEY_BYTES_MAX {
             return Ok(db.get_in(self.short, key)?);
         }
@@ -116,7 +121,7 @@ impl RowSpaces {
         Ok(pairs.into_iter().find(|(other, _)| *other == key).map(|(_, row)| row.to_vec()))
     }
 
-    fn may_have(self, db: &Db, key: &[u8]) -> bool {
+    fn may_have(&self, db: &Db, key: &[u8]) -> bool {
         match key.len() <= KEY_BYTES_MAX {
             true => db.may_have(self.short, key),
             false => db.may_have(self.long, &long_keys::stored_key(key)),
@@ -135,6 +140,8 @@ pub struct Disk {
     /// The memtable has a part of a flush, which must not become durable without the rest.
     has_part: Mutex<bool>,
     reads: Arc<RowReads>,
+    walks: Walks,
+    is_read_only: bool,
 }
 
 /// What rows take and what was done with them since the start. Bytes unless named otherwise.
@@ -202,6 +209,8 @@ impl Disk {
             counted: Mutex::new(counted),
             has_part: Mutex::new(false),
             reads: Arc::default(),
+            walks: Walks::default(),
+            is_read_only: options.is_read_only,
         }))
     }
 
@@ -211,15 +220,17 @@ impl Disk {
     /// [`DiskError`] when its counts have another form.
     pub fn open_space(&self, space: KeyspaceId) -> Result<(), DiskError> {
         let short = self.db.key_space(&format!("e{space}"))?;
-        let rows = RowSpaces { short, long: self.db.key_space(&format!("l{space}"))? };
-        let counted = counts::load(&self.db, self.counts_space, space, rows, &self.shards)?;
+        let long = self.db.key_space(&format!("l{space}"))?;
+        let times = if self.is_read_only { None } else { Some(self.db.key_space(&format!("t{space}"))?) };
+        let rows = RowSpaces { short, long, times, due: Arc::new(Due::new(self.shards.count)) };
+        let counted = counts::load(&self.db, self.counts_space, space, &rows, &self.shards)?;
         self.counted.lock().insert(space, counted);
         self.spaces.write().insert(space, rows);
         Ok(())
     }
 
     fn space(&self, space: KeyspaceId) -> Option<RowSpaces> {
-        self.spaces.read().get(&space).copied()
+        self.spaces.read().get(&space).cloned()
     }
 
     /// The position up to which the rows held all changes when they were opened.

@@ -5,7 +5,7 @@
 //! those bits: it may repeat rows and leaves none out.
 
 use crate::{DiskError, RowSpaces, ShardOf, long_keys};
-use base::{Rng, ShardId};
+use base::{Rng, ShardId, UnixMs};
 use engine::{Got, Key, Row, Rows};
 use parking_lot::Mutex;
 use plex::{Db, IterOptions};
@@ -182,6 +182,11 @@ impl Rows for DiskRows {
         key.extend_from_slice(&found_key);
         row.extend_from_slice(&found_row);
         true
+    }
+
+    /// Those that were gathered by now ([`crate::Disk::gather_due`]).
+    fn due(&self, _now: UnixMs, visit: &mut dyn FnMut(&[u8]) -> bool) {
+        self.spaces.due.take(self.shard, visit);
     }
 }
 

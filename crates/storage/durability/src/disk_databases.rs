@@ -13,7 +13,7 @@
 //!
 //! Workers call what takes locks (D1). `install` waits for devices, so it belongs on another thread.
 
-use base::{KeyspaceId, Lsn, ShardId};
+use base::{KeyspaceId, Lsn, ShardId, UnixMs};
 use disk::{Disk, DiskError, DiskOptions, DiskStats, Flush, Shards};
 use engine::{Counts, FlushProgress};
 use parking_lot::RwLock;
@@ -142,6 +142,14 @@ impl DiskDatabases {
     /// [`DiskError::Tree`]
     pub fn compact_step(&self) -> Result<bool, DiskError> {
         self.disk.compact_step()
+    }
+
+    /// Looks for rows that have expired, for upkeep to delete. True when there are more. Waits for the device.
+    ///
+    /// # Errors
+    /// [`DiskError::Tree`]
+    pub fn gather_due(&self, now: UnixMs) -> Result<bool, DiskError> {
+        self.disk.gather_due(now)
     }
 
     /// Memory of tables and of flushes on their way, in bytes.

@@ -3,12 +3,13 @@
 //! ```text
 //! flusher:   due? -> cut (worker, all locks) -> [walk (worker) -> drain].. -> log durable, then rows -> end (worker)
 //! compactor: after a flush, merge until nothing is due; when idle, give back space of what is deleted
+//! expirer:   look for rows that have expired, for upkeep to delete
 //! ```
 //!
 //! A flush is due when the log has grown by half of the limit since the last cut, or when a write needs memory that
-//! only a flush can free. Every change is in the log, so its growth bounds what is dirty, but for collections that are
-//! large and changed a little; those are bounded by the memory budget. At the limit itself, writes to these databases
-//! wait.
+//! only a flush can free; and half a minute after the last one, if the log has grown by a mebibyte. Every change is in
+//! the log, so its growth bounds what is dirty, but for collections that are large and changed a little; those are
+//! bounded by the memory budget. At the limit itself, writes to these databases wait.
 //!
 //! W1. The flusher asks workers in turns of its own ([`Durability::work`]), so that it does not wait for a checkpoint.
 //! W2. The log is kept from the position of the last flush on, so that a start finds every change that rows lack.
@@ -33,6 +34,15 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// The same for merges, which begin after a flush.
 const MERGE_LOOK: Duration = Duration::from_millis(200);
+
+/// The same for rows that have expired.
+const DUE_LOOK: Duration = Duration::from_millis(100);
+
+/// Bytes of log that are flushed when nothing else makes a flush due, so that the space of what was deleted comes back.
+const QUIET_BYTES: u64 = 1 << 20;
+
+/// Time after the last flush before that.
+const QUIET: Duration = Duration::from_secs(30);
 
 /// Least time between two flushes that writes wait for.
 const REST: Duration = Duration::from_millis(50);
@@ -148,6 +158,18 @@ impl Durability {
         }
     }
 
+    /// Looks for rows that have expired, until [`Durability::end`]. On a thread of its own: merges take too long.
+    pub fn look_for_due_rows(&self) {
+        while self.wait(DUE_LOOK) {
+            let Some(databases) = self.databases.get() else { continue };
+            let now = || self.parts.clock.now_ms();
+            if let Err(error) = self.merge_all(|| databases.gather_due(now())) {
+                self.parts.tell.warn(&format!("expired rows of databases on disk cannot be looked for: {error}"));
+                self.wait(RETRY);
+            }
+        }
+    }
+
     fn merge_all<E>(&self, mut step: impl FnMut() -> Result<bool, E>) -> Result<(), E> {
         while !self.is_ended() && step()? {}
         Ok(())
@@ -177,7 +199,8 @@ impl Durability {
         let unflushed = sink.log.end_lsn().0.saturating_sub(state.cut.0);
         pressure.set_behind(unflushed >= limit && state.error.is_none());
         let is_rested = state.ended_at.is_none_or(|at| at.elapsed() >= REST);
-        let is_due = unflushed >= limit / 2 || is_rested && pressure.take_wanted();
+        let is_quiet = state.ended_at.is_none_or(|at| at.elapsed() >= QUIET) && unflushed >= QUIET_BYTES;
+        let is_due = unflushed >= limit / 2 || is_quiet || is_rested && pressure.take_wanted();
         is_due.then(|| (databases.clone(), sink))
     }
 

@@ -187,6 +187,7 @@ impl Server {
         if self.has_rows {
             threads.push(named("flusher").spawn_scoped(scope, || durability.flush_databases(heap::trim))?);
             threads.push(named("compactor").spawn_scoped(scope, || durability.compact_databases())?);
+            threads.push(named("expirer").spawn_scoped(scope, || durability.look_for_due_rows())?);
         }
         let replica = Replica {
             shared: self.shared.clone(),

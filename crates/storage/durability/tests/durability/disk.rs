@@ -1,12 +1,14 @@
 //! Databases on disk in whole lives: flushes, merges and checkpoints side by side, cut by power at every operation.
 
-use crate::life::{Life, found, policy};
+use crate::life::{Life, START_MS, found, policy};
 use crate::model::{Model, seeds};
-use base::{KeyspaceId, Rng};
+use base::{DbIndex, KeyspaceId, Rng, UnixMs};
 use checkpoint::{DataDir, ManifestFile, Name};
 use durability::{Cause, DurabilityError, Policy};
+use engine::{Effect, Encoding, Keyspace, Value};
 use std::path::Path;
 use std::sync::Arc;
+use store::{At, LockSet, WriteClass};
 use vfs::{FileSystem, Outage, SimFs};
 
 /// Databases 0 and 1 are on disk, and are flushed for every kilobyte of log.
@@ -74,6 +76,81 @@ fn start_after_a_kill(model: &Model, fs: &SimFs, operation: u64, what: &str) {
     let state = found(&fs.recover(Outage::PowerCut { seed: operation }), on_disk());
     let state = state.unwrap_or_else(|error| panic!("{what}, then cut: {error}"));
     second.judge(state, end).unwrap_or_else(|problem| panic!("{what}, then cut: {problem}"));
+}
+
+/// Sets keys in database 0.
+fn set(life: &mut Life, keys: &[Vec<u8>], expire_at: Option<UnixMs>) {
+    let at = At { now: life.durability.now_ms(), db: DbIndex(0), touch: false, worker: 0, writes: WriteClass::Any };
+    for some in keys.chunks(50) {
+        let run = |txn: &mut store::Txn<'_>| {
+            for name in some {
+                let key = txn.key(name);
+                txn.apply(&Effect::Set { key, value: Value::Bytes(b"value"), encoding: Encoding::PLAIN, expire_at });
+            }
+            Ok(())
+        };
+        while life.store.commit(&mut life.scratch, &LockSet::All, &at, run).is_err() {
+            std::thread::yield_now();
+        }
+        life.end_turn();
+    }
+}
+
+/// Has all changes flushed and forgotten, so that only rows have them.
+fn flush_and_drop(life: &Life) {
+    let before = flushes(life);
+    life.store.pressure.want();
+    life.wait_until(|| flushes(life) > before);
+    // The flush that ended may have begun before.
+    let before = flushes(life);
+    life.store.pressure.want();
+    life.wait_until(|| flushes(life) > before);
+    drop_clean(life);
+}
+
+/// Rows that only the tree has go when they are due, without a read, and no others do: neither those whose time was
+/// taken away or moved, nor again after a start.
+#[test]
+fn rows_that_are_not_in_memory_expire() {
+    let fs = SimFs::new(5);
+    let mut life = Life::start(&fs, on_disk()).expect("it starts");
+    let names = |from: u32, to: u32| (from..to).map(|number| format!("key:{number}").into_bytes()).collect::<Vec<_>>();
+    let soon = Some(START_MS + 1_000);
+    // Keys that do not fit into an entry of the times, too.
+    let long: Vec<_> = [65_527, 65_528, 65_535, 70_000].map(|len| vec![b'k'; len]).into();
+    set(&mut life, &names(0, 400), soon);
+    set(&mut life, &long, soon);
+    set(&mut life, &names(400, 500), Some(START_MS + 1_000_000));
+    set(&mut life, &names(500, 600), None);
+    flush_and_drop(&life);
+    set(&mut life, &names(0, 50), None);
+    set(&mut life, &names(50, 100), Some(START_MS + 1_000_000));
+    flush_and_drop(&life);
+    let len = |life: &Life| life.store.len(DbIndex(0)).0;
+    let upkeep = |life: &mut Life| {
+        let shards: Vec<_> = life.store.shard_ids().collect();
+        shards.into_iter().for_each(|shard| while life.store.upkeep(shard, 0, &mut life.scratch) {});
+    };
+    upkeep(&mut life);
+    assert_eq!((len(&life), life.scratch.expired), (604, 0), "nothing is due");
+    life.clock.advance_ms(1_001);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while len(&life) > 300 {
+        assert!(std::time::Instant::now() < deadline, "{} keys are left", len(&life));
+        upkeep(&mut life);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_eq!((len(&life), life.scratch.expired), (300, 304));
+    flush_and_drop(&life);
+    let expected = Model::digest(&life.store);
+    life.stop();
+    assert_eq!(found(&fs, on_disk()).expect("it starts"), expected);
+    let mut life = Life::start(&fs, on_disk()).expect("it starts");
+    life.clock.advance_ms(1_001);
+    std::thread::sleep(std::time::Duration::from_millis(250));
+    upkeep(&mut life);
+    assert_eq!((len(&life), life.scratch.expired), (300, 0));
+    life.stop();
 }
 
 /// An ordered end leaves to the log what is not flushed, and the log is not kept for longer than rows and checkpoints

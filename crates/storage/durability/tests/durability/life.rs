@@ -241,7 +241,8 @@ impl Life {
         });
         let (fs, mut threads) = (fs.clone(), vec![keeper, walker]);
         if has_rows {
-            let (flusher, compactor) = (durability.clone(), durability.clone());
+            let (flusher, compactor, expirer) = (durability.clone(), durability.clone(), durability.clone());
+            threads.push(std::thread::spawn(move || expirer.look_for_due_rows()));
             threads.push(std::thread::spawn(move || flusher.flush_databases(|| {})));
             threads.push(std::thread::spawn(move || compactor.compact_databases()));
         }
