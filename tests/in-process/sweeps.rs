@@ -187,14 +187,22 @@ fn stale_keys_are_removed() {
     walker.server.assert_replica_agrees();
 }
 
-/// A walk visits entries in memory alone, so it would answer OK for keys that stay.
+/// A walk over a database on disk visits rows that are not in memory, and removes them without reading them again.
 #[test]
-fn walks_over_a_database_on_disk_are_refused() {
+fn walks_over_a_database_on_disk_visit_its_rows() {
     let mut walker = Walker::new();
-    let _rows = walker.server.back();
-    let refused = "SERVER_ERROR not available for a database on disk yet: delete the keys one by one\r\n";
-    for request in ["flush_prefix a\r\n", "flush_prefix a 5\r\n", "stats prefixes\r\n"] {
-        assert_eq!(walker.say(request), refused, "{request}");
-    }
-    assert_eq!(walker.say("flush_all 0\r\n"), "OK\r\n");
+    let mut rows = walker.server.back();
+    walker.fill();
+    rows.flush_and_drop();
+    rows.set_cold(true);
+    let reply = walker.say("stats prefixes\r\n");
+    assert!(reply.contains("PREFIX a itm 1200 ") && reply.contains("PREFIX <null> itm 1200 "), "{reply}");
+    assert_eq!(walker.say("flush_prefix a\r\n"), "OK\r\n");
+    assert_eq!(walker.keys(), 1800);
+    assert_eq!(walker.say("flush_prefix a\r\n"), "NOT_FOUND\r\n");
+    rows.flush_and_drop();
+    assert_eq!(walker.say("flush_prefix a\r\n"), "NOT_FOUND\r\n");
+    assert_eq!(walker.say("flush_prefix b\r\n"), "OK\r\n");
+    assert_eq!(walker.keys(), 1200);
+    walker.server.assert_replica_agrees();
 }

@@ -15,7 +15,7 @@ use admin::{EndOrder, ShutdownRequest};
 use arcus::Ring;
 use base::{DbIndex, Lsn, UnixMs};
 use command::blocking::Task;
-use engine::{Effect, Key, Keyspace as _, NotifyClass, WriteClass};
+use engine::{Effect, Engine as _, Key, Keyspace as _, NotifyClass, WriteClass};
 use parking_lot::Mutex;
 use proto::ReplyBuffer;
 use std::collections::VecDeque;
@@ -23,6 +23,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use store::{At, Blocked, LockSet, Scratch, Store, Survey, SurveyStep};
+use types::apply::Engines as _;
 
 /// Sweeps that wait for their turn.
 const QUEUE_MAX: usize = 64;
@@ -69,11 +70,6 @@ impl Purpose {
             Self::Prefix(prefix) => prefix_of(key) == prefix.as_deref(),
             Self::All | Self::End(_) | Self::Count { .. } => false,
         }
-    }
-
-    /// Whether it looks at each entry.
-    fn walks(&self) -> bool {
-        !matches!(self, Self::All | Self::End(_))
     }
 
     fn is_scrub(&self) -> bool {
@@ -160,8 +156,6 @@ pub struct Scrubbed {
 pub enum NotAdded {
     /// Too many wait, or another scrub does.
     Busy,
-    /// The database is on disk, and a walk visits only entries in memory.
-    OnDisk,
 }
 
 /// The sweeps of a server.
@@ -190,9 +184,6 @@ impl Sweeps {
     /// # Errors
     /// See [`NotAdded`]. Nothing is done then.
     pub fn add(&self, sweep: Arc<Sweep>) -> Result<(), NotAdded> {
-        if sweep.purpose.walks() && sweep.store.is_on_disk(sweep.db) {
-            return Err(NotAdded::OnDisk);
-        }
         let mut queue = self.queue.lock();
         if queue.len() >= QUEUE_MAX {
             return Err(NotAdded::Busy);
@@ -329,6 +320,9 @@ impl Going {
         let step = store.survey(survey, &mut |entry, bytes| {
             visited = visited.saturating_add(1);
             if let Some(prefixes) = &mut counting {
+                // A row that is not in memory takes about this on disk.
+                let bytes =
+                    if bytes > 0 { bytes } else { entry.key.len().saturating_add(entry.content_bytes()) as u64 };
                 prefixes.add(prefix_of(entry.key), entry.kind, bytes);
             }
             if sweep.purpose.concerns(entry.key) {
@@ -355,7 +349,8 @@ impl Going {
         let at = At { now: store.clock.now_ms(), db: self.sweep.db, touch: false, worker, writes: WriteClass::Frees };
         let key: Key<'_> = store.key(space, bytes);
         let is_removed = store.commit(scratch, &LockSet::One(store.shard_of(&key)), &at, |txn| {
-            let is_there = txn.peek_head(&key)?.is_some();
+            // A row that is not in memory need not be read.
+            let is_there = txn.engine(&key).may_hold(&key);
             if is_there {
                 txn.apply(&Effect::Delete { key });
                 txn.notify(NotifyClass::GENERIC, "del", &key);

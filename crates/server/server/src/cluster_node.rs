@@ -38,9 +38,6 @@ pub(crate) fn node(cluster: Arc<Cluster>, shared: &Arc<Shared>) -> Node {
                 Err(NotAdded::Busy) => tracing::warn!(
                     "keys of a new node of the cluster stay: another scrub is running; send `scrub stale`"
                 ),
-                Err(NotAdded::OnDisk) => tracing::warn!(
-                    "keys of a new node of the cluster stay: `scrub stale` does not cover databases on disk yet"
-                ),
             }
         }),
     };

@@ -1,6 +1,5 @@
 //! Commands about the cluster of ARCUS: `ready`, `zkensemble`, `cluster`, `scrub`, and settings by `config`.
 
-use super::prefix::ON_DISK;
 use crate::get::END;
 use crate::sweep::{NotAdded, Purpose, Sweeps};
 use admin::Configuration;
@@ -91,7 +90,6 @@ pub fn scrub(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let store = ctx.host.part::<Arc<Store>>();
     ctx.host.part::<Arc<Sweeps>>().scrub(store, ctx.session.db, purpose).map_err(|why| match why {
         NotAdded::Busy => BUSY,
-        NotAdded::OnDisk => ON_DISK,
     })?;
     ctx.reply.text_line("OK");
     Ok(())

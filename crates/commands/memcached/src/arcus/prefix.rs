@@ -18,14 +18,11 @@ const BAD_FORMAT: Stop = Stop::error("CLIENT_ERROR bad command line format");
 const TOO_LONG: Stop = Stop::error("CLIENT_ERROR too long prefix name");
 const REFUSED: Stop = Stop::error("CLIENT_ERROR flush_prefix not allowed");
 const BUSY: Stop = Stop::error("SERVER_ERROR too many walks over the database wait: send it again later");
-pub(super) const ON_DISK: Stop =
-    Stop::error("SERVER_ERROR not available for a database on disk yet: delete the keys one by one");
 
 /// What a client reads when a walk is not added.
 fn refused(why: NotAdded) -> Stop {
     match why {
         NotAdded::Busy => BUSY,
-        NotAdded::OnDisk => ON_DISK,
     }
 }
 
