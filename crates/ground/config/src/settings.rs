@@ -95,9 +95,9 @@ settings! {
     /// `tls-client-key-file`: its private key.
     tls_client_key_file: Option<PathBuf>,
     /// `tls-key-file-pass`: the passphrase of that of the server; empty for none.
-    tls_key_file_pass: String,
+    tls_key_file_pass: Secret,
     /// `tls-client-key-file-pass`: that of the key shown to other servers.
-    tls_client_key_file_pass: String,
+    tls_client_key_file_pass: Secret,
     /// `tls-auto-reload-interval`: seconds between looks at the files; 0 for none.
     tls_auto_reload_interval_seconds: u64,
     /// `tls-ca-cert-file`: the CAs that sign certificates of clients and other servers.

@@ -46,7 +46,7 @@ pub(crate) fn certificates(directive: &'static str, path: &Path) -> Result<Vec<C
 #[derive(Clone, Copy)]
 pub(crate) struct Passphrase<'a> {
     pub(crate) directive: &'static str,
-    pub(crate) text: &'a str,
+    pub(crate) text: &'a [u8],
 }
 
 /// The private key of a file. Tools take no passphrase: other users could see it in the list of processes.

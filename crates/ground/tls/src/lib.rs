@@ -26,7 +26,9 @@ mod verifier;
 
 pub use contexts::Contexts;
 pub use error::TlsError;
-pub use load::{ClientAuth, ClientNames, ClientOptions, Loaded, Options, client_config, digest, load, system_ca_file};
+pub use load::{
+    ClientAuth, ClientNames, ClientOptions, KeyPass, Loaded, Options, client_config, digest, load, system_ca_file,
+};
 pub use rustls::{ClientConfig, ServerConfig};
 pub use socket::ClientSocket;
 pub use stream::Stream;

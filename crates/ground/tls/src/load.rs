@@ -14,8 +14,10 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, ServerConfig};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// Whether clients show a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +29,27 @@ pub enum ClientAuth {
     Yes,
     /// They are asked, and one that they show must be valid.
     Optional,
+}
+
+/// The passphrase of a key. It is wiped from memory when dropped, and `Debug` does not show it.
+#[derive(Clone, Default)]
+pub struct KeyPass(Zeroizing<Vec<u8>>);
+
+impl KeyPass {
+    /// Takes the bytes of a passphrase; empty means none.
+    pub fn new(bytes: &[u8]) -> Self {
+        Self(Zeroizing::new(bytes.to_vec()))
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for KeyPass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "(none)" } else { "(redacted)" })
+    }
 }
 
 /// The settings, as their directives name them.
@@ -45,9 +68,9 @@ pub struct Options {
     /// `tls-client-key-file`.
     pub client_key: Option<PathBuf>,
     /// `tls-key-file-pass`; empty for none.
-    pub key_pass: String,
+    pub key_pass: KeyPass,
     /// `tls-client-key-file-pass`; empty for none.
-    pub client_key_pass: String,
+    pub client_key_pass: KeyPass,
     /// `tls-ca-cert-file`.
     pub ca_file: Option<PathBuf>,
     /// `tls-ca-cert-dir`.
@@ -176,14 +199,14 @@ pub fn load(options: &Options) -> Result<Loaded, TlsError> {
 
 /// What the server shows to its clients; `None` when neither file is set.
 fn own_identity(options: &Options, provider: &CryptoProvider) -> Result<Option<Identity>, TlsError> {
-    let passphrase = Passphrase { directive: "tls-key-file-pass", text: &options.key_pass };
+    let passphrase = Passphrase { directive: "tls-key-file-pass", text: options.key_pass.bytes() };
     let certificate = ("tls-cert-file", options.certificate.as_deref());
     pair(certificate, ("tls-key-file", options.key.as_deref()), Some(passphrase), provider)
 }
 
 fn client_identity(options: &Options, provider: &CryptoProvider) -> Result<Option<Identity>, TlsError> {
     let certificate = ("tls-client-cert-file", options.client_certificate.as_deref());
-    let passphrase = Passphrase { directive: "tls-client-key-file-pass", text: &options.client_key_pass };
+    let passphrase = Passphrase { directive: "tls-client-key-file-pass", text: options.client_key_pass.bytes() };
     pair(certificate, ("tls-client-key-file", options.client_key.as_deref()), Some(passphrase), provider)
 }
 

@@ -2,7 +2,7 @@
 
 use config::{Directive, Settings, TlsAuthClients};
 use std::io;
-use tls::{ClientAuth, Loaded, Options, TlsError};
+use tls::{ClientAuth, KeyPass, Loaded, Options, TlsError};
 
 /// Whether a change of this directive makes new configurations.
 pub(crate) fn concerns(row: &Directive) -> bool {
@@ -51,8 +51,8 @@ fn options(settings: &Settings) -> Options {
         key: settings.tls_key_file.clone(),
         client_certificate: settings.tls_client_cert_file.clone(),
         client_key: settings.tls_client_key_file.clone(),
-        key_pass: settings.tls_key_file_pass.clone(),
-        client_key_pass: settings.tls_client_key_file_pass.clone(),
+        key_pass: KeyPass::new(settings.tls_key_file_pass.expose()),
+        client_key_pass: KeyPass::new(settings.tls_client_key_file_pass.expose()),
         ca_file: settings.tls_ca_cert_file.clone(),
         ca_dir: settings.tls_ca_cert_dir.clone(),
         clients: match settings.tls_auth_clients {

@@ -306,7 +306,7 @@ pub(super) static TLS: &[Directive] = &[
     .names_file(),
     Directive::supported(
         "tls-key-file-pass",
-        text!(tls_key_file_pass),
+        Field::Secret { get: |s| &s.tls_key_file_pass, set: |s, secret| s.tls_key_file_pass = secret },
         "",
         "",
         "The passphrase of that key, if it has one. The key is in PKCS #8 with AES, as `openssl genpkey -aes256` writes it.",
@@ -416,7 +416,7 @@ pub(super) static TLS: &[Directive] = &[
     .names_file(),
     Directive::supported(
         "tls-client-key-file-pass",
-        text!(tls_client_key_file_pass),
+        Field::Secret { get: |s| &s.tls_client_key_file_pass, set: |s, secret| s.tls_client_key_file_pass = secret },
         "",
         "",
         "The passphrase of that key, if it has one.",
