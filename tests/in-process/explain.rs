@@ -304,3 +304,20 @@ fn compression_is_told_by_prefix() {
     assert_eq!(figure(texts, "stored.bytes", 1), figure(texts, "lz4.bytes", 0), "as it is stored");
     assert_eq!(figure(hashes, "stored.bytes", 1), figure(hashes, "logical.bytes", 1));
 }
+
+/// Keys of a database on disk count wherever they are; one that is not in memory costs none.
+#[test]
+fn keys_on_disk_count_without_memory() {
+    let mut server = TestServer::with_shards(memory, SHARDS);
+    let client = server.connect_listed();
+    let mut rows = server.back();
+    for number in 0..100 {
+        server.run(client, &["SET", &format!("user:{number}"), "0123456789"]);
+    }
+    rows.flush_and_drop();
+    let cold = explain(&mut server, client, &[]);
+    assert!(cold.contains("$4\r\nkeys\r\n:100\r\n") && cold.contains("stored.bytes\r\n:0\r\n"), "{cold}");
+    server.run(client, &["SET", "user:1", "0123456789"]);
+    let warm = explain(&mut server, client, &[]);
+    assert!(warm.contains("$4\r\nkeys\r\n:100\r\n") && !warm.contains("stored.bytes\r\n:0\r\n"), "{warm}");
+}
