@@ -3,7 +3,7 @@
 //! ```text
 //! cargo metadata --> metadata --+--> graph          a crate uses lower layers only
 //!                               +--> dependencies   every crate from outside has a stated reason; the tree is counted
-//! the files      --> tree ------+--> unsafe_code    unsafe stands where it is listed, as often as it is listed
+//!                               +--> unsafe_code    unsafe stands where it is listed, as often as it is listed
 //!                               +--> reachable      no file that nothing uses
 //!                               +--> tidy           no leftover markers, disabled code, machine paths, giant files
 //!                               +--> prose          comments and pages in plain words, lines that fit a screen
@@ -15,6 +15,7 @@
 #![cfg(test)]
 #![forbid(unsafe_code)]
 
+mod circles;
 mod dependencies;
 mod field;
 mod graph;

@@ -1,0 +1,159 @@
+//! No file of a crate imports one that imports it again, by however many steps: such files can only be read together.
+//!
+//! A file may name the modules it declares, which is how it shows them to others, and the root of its crate. Circles
+//! that are there still stand in `circles.txt`, a line each: the list may only become shorter.
+
+use crate::metadata;
+use crate::tree::{self, SourceFile};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A module that is a file, by the names on the way to it; the crate's root has none.
+type Module = Vec<String>;
+
+/// The module of a source file, by its path below `src`; `None` for files of tests.
+fn module(path: &str) -> Option<Module> {
+    let parts: Module = path.strip_suffix(".rs")?.split('/').map(str::to_owned).collect();
+    match parts.last()?.as_str() {
+        "lib" | "main" if parts.len() == 1 => Some(Vec::new()),
+        _ if parts.iter().any(|part| part == "tests") => None,
+        _ => Some(parts),
+    }
+}
+
+/// The program text of a file: without comments, and without its module of tests, which is its end.
+fn program(text: &str) -> String {
+    let end = text.find("#[cfg(test)]\nmod tests").unwrap_or(text.len());
+    text[..end].lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
+}
+
+/// All paths that begin with `crate::` or `super::`, with the branches of `{}`.
+fn paths(text: &str) -> Vec<Vec<&str>> {
+    let mut found = Vec::new();
+    for opening in ["crate::", "super::"] {
+        for (at, _) in text.match_indices(opening) {
+            // The second `super` of a path belongs to the first, and `$crate` to a macro.
+            if !text[..at].ends_with(|c: char| c.is_alphanumeric() || "_:$".contains(c)) {
+                branch(&mut Vec::new(), &text[at..], &mut found);
+            }
+        }
+    }
+    found
+}
+
+/// Reads one path, to which `prefix` leads, and adds it, or all its branches. Gives what follows it.
+fn branch<'t>(prefix: &mut Vec<&'t str>, text: &'t str, found: &mut Vec<Vec<&'t str>>) -> &'t str {
+    let (depth, mut rest) = (prefix.len(), text.trim_start());
+    loop {
+        let name = &rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())];
+        if name.is_empty() {
+            break;
+        }
+        prefix.push(name);
+        rest = &rest[name.len()..];
+        match rest.strip_prefix("::") {
+            Some(after) => rest = after,
+            None => break,
+        }
+    }
+    match rest.strip_prefix('{') {
+        Some(mut inner) => {
+            while !inner.trim_start().starts_with('}') && !inner.is_empty() {
+                inner = branch(prefix, inner, found);
+                // Over ` as name`, and to the next branch.
+                let next = inner.find([',', '}', ';']).unwrap_or(inner.len());
+                inner = inner[next..].strip_prefix(',').unwrap_or(&inner[next..]);
+                if inner.starts_with(';') {
+                    break;
+                }
+            }
+            rest = inner.trim_start().strip_prefix('}').unwrap_or("");
+        }
+        None => found.push(prefix.clone()),
+    }
+    prefix.truncate(depth);
+    rest
+}
+
+/// The file that a path of the module `from` leads to.
+fn target(from: &Module, path: &[&str], files: &BTreeMap<Module, BTreeSet<Module>>) -> Option<Module> {
+    let ups = path.iter().take_while(|name| **name == "super").count();
+    let base = if ups > 0 { &from[..from.len().checked_sub(ups)?] } else { &[] };
+    let mut to: Module = base.to_vec();
+    to.extend(path[ups.max(1)..].iter().map(|name| (*name).to_owned()));
+    while !files.contains_key(&to) {
+        to.pop()?;
+    }
+    Some(to)
+}
+
+/// What each file of a crate imports. Its root, and what lies below the file itself, are left out.
+fn imports(sources: &[(Module, String)]) -> BTreeMap<Module, BTreeSet<Module>> {
+    let mut graph: BTreeMap<Module, BTreeSet<Module>> =
+        sources.iter().map(|(module, _)| (module.clone(), BTreeSet::new())).collect();
+    for (module, text) in sources {
+        let targets = paths(text).iter().filter_map(|path| target(module, path, &graph)).collect::<BTreeSet<_>>();
+        graph.insert(
+            module.clone(),
+            targets.into_iter().filter(|to| !to.is_empty() && !to.starts_with(module)).collect(),
+        );
+    }
+    graph
+}
+
+/// All that is reached from a file.
+fn reached(from: &Module, graph: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeSet<Module> {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![from.clone()]);
+    while let Some(module) = open.pop() {
+        open.extend(graph[&module].iter().filter(|to| seen.insert((*to).clone())).cloned());
+    }
+    seen
+}
+
+/// Sets of files that all reach each other, each as one line.
+fn circles(graph: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeSet<String> {
+    let reach: BTreeMap<&Module, BTreeSet<Module>> =
+        graph.keys().map(|module| (module, reached(module, graph))).collect();
+    let with_circle = graph.keys().filter(|module| reach[module].contains(*module));
+    with_circle
+        .map(|module| {
+            let all = reach[module].iter().filter(|other| reach[other].contains(module));
+            all.map(|module| module.join("::")).collect::<Vec<_>>().join(" ")
+        })
+        .collect()
+}
+
+/// Lines of `circles.txt`: the directory of a crate's sources, and the modules of a circle.
+fn found() -> BTreeSet<String> {
+    let files = tree::text_files();
+    let mut found = BTreeSet::new();
+    for member in metadata::members() {
+        let source = format!("{}/src/", member.directory);
+        let of = |file: &SourceFile| Some((module(file.path.strip_prefix(&source)?)?, program(&file.text)));
+        let sources: Vec<(Module, String)> = files.iter().filter_map(of).collect();
+        found.extend(circles(&imports(&sources)).into_iter().map(|circle| format!("{}: {circle}", member.directory)));
+    }
+    found
+}
+
+#[test]
+fn no_file_imports_itself_by_others() {
+    let listed: BTreeSet<String> =
+        include_str!("../circles.txt").lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect();
+    let found = found();
+    let new = found.difference(&listed).map(|line| format!("a circle of imports: {line}"));
+    let gone = listed.difference(&found).map(|line| format!("circles.txt lists a circle that is no more: {line}"));
+    tree::none(&new.chain(gone).collect::<Vec<_>>());
+}
+
+#[test]
+fn circles_are_found() {
+    let files = [
+        ("lib.rs", "mod a; mod b; mod c; use crate::a::X;"),
+        ("a.rs", "mod deep; use crate::{b::{self as other, Y}, c};"),
+        ("a/deep.rs", "fn f() -> super::super::b::Y { }"),
+        ("b.rs", "// use crate::a;\nfn f() { crate::a::deep::g() }"),
+        ("c.rs", "use crate::Root;\n#[cfg(test)]\nmod tests { use crate::a; }"),
+    ];
+    let sources = files.map(|(path, text)| (module(path).expect("no test"), program(text)));
+    assert_eq!(circles(&imports(&sources)), BTreeSet::from(["a::deep b".to_owned()]));
+}
