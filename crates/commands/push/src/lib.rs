@@ -13,14 +13,16 @@
 //! U3. Outlets are bounded: when one is full, publishers wait ([`Outlets::is_congested`]).
 #![forbid(unsafe_code)]
 
-pub mod outlet;
+pub mod message;
+mod outlet;
 pub mod pubsub;
 pub mod receivers;
 pub mod subscriptions;
 pub mod tracking;
 
+pub use message::Message;
 pub use outlet::{Content, Delivery, Outlets, To};
-pub use pubsub::{Message, PubSub};
+pub use pubsub::PubSub;
 pub use receivers::Receiver;
 pub use subscriptions::{Kind, Subscriptions};
 pub use tracking::{Invalidation, Tracker, Tracking};

@@ -3,7 +3,7 @@
 //! O1. A delivery is queued before its worker is woken, and the worker looks before it sleeps: no delivery is left.
 //! O2. Deliveries leave a queue in the order they came.
 
-use crate::pubsub::Message;
+use crate::message::Message;
 use crate::receivers::Receiver;
 use crate::tracking::Invalidation;
 use parking_lot::Mutex;

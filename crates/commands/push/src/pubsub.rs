@@ -1,5 +1,6 @@
 //! Subscriptions of clients, and publishing to them.
 
+use crate::message::Message;
 use crate::outlet::{Content, Outlets, To};
 use crate::receivers::{Audience, Receiver};
 use crate::subscriptions::{Kind, Subscriptions};
@@ -12,20 +13,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Slices of the names, each with its lock: many more than workers, so that they seldom meet.
 const SLICE_COUNT: usize = 128;
-
-/// A message to subscribers.
-#[derive(Debug)]
-pub struct Message {
-    /// What its receivers have subscribed to.
-    pub kind: Kind,
-    /// The name of that.
-    pub name: Box<[u8]>,
-    /// What they are sent.
-    pub frame: PushFrame,
-    /// The message reveals a change that may be lost until the log is durable up to here, so it waits; 0 if it need
-    /// not.
-    pub hold: Lsn,
-}
 
 /// All subscriptions of a server.
 pub struct PubSub {

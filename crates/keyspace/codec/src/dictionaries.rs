@@ -13,7 +13,8 @@
 //!     files: checkpoints and the log may need them for longer.
 //! D3. A number never names two dictionaries that were inserted.
 
-use crate::dictionary::{Dictionary, DictionaryNumber};
+use crate::dictionary::Dictionary;
+use crate::dictionary_number::DictionaryNumber;
 use crate::error::CodecError;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;

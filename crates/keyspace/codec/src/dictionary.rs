@@ -2,6 +2,7 @@
 //!
 //! The format of the file: docs/formats/dictionary-file.md.
 
+use crate::dictionary_number::DictionaryNumber;
 use crate::error::CodecError;
 use crate::zstd;
 use std::fmt;
@@ -11,16 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use vfs::FileSystem;
 use xxhash_rust::xxh3::xxh3_128;
 use zstd_safe::DDict;
-
-/// How values name their dictionary: unique in a data directory, for ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DictionaryNumber(pub NonZeroU32);
-
-impl fmt::Display for DictionaryNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// First bytes of every dictionary file.
 const MAGIC: [u8; 8] = *b"onggidic";

@@ -1,6 +1,6 @@
 //! What can be wrong with compressed bytes and with dictionaries.
 
-use crate::dictionary::DictionaryNumber;
+use crate::dictionary_number::DictionaryNumber;
 use crate::lzf::LzfError;
 use std::path::PathBuf;
 

@@ -19,6 +19,7 @@
 
 pub mod dictionaries;
 pub mod dictionary;
+mod dictionary_number;
 mod error;
 mod lz4;
 pub mod lzf;
@@ -30,6 +31,7 @@ mod workspace;
 pub mod zstd;
 
 pub use dictionaries::{Dictionaries, Encoder, Lease, Reader};
-pub use dictionary::{Dictionary, DictionaryNumber, FileHash};
+pub use dictionary::{Dictionary, FileHash};
+pub use dictionary_number::DictionaryNumber;
 pub use error::CodecError;
 pub use workspace::{Method, ROOM, Workspace};

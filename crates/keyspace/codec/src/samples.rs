@@ -1,6 +1,7 @@
 //! Documents for tests: alike in form, different in contents, from a seed.
 
-use crate::dictionary::{Dictionary, DictionaryFile, DictionaryNumber};
+use crate::dictionary::{Dictionary, DictionaryFile};
+use crate::dictionary_number::DictionaryNumber;
 use base::Rng;
 use std::num::NonZeroU32;
 use std::path::Path;

@@ -4,7 +4,7 @@
 //! value of up to 127 bytes, 3 up to 16 KiB, and one more for one of the first 127 dictionaries. The format:
 //! docs/formats/stored-value.md.
 
-use crate::dictionary::DictionaryNumber;
+use crate::dictionary_number::DictionaryNumber;
 use crate::error::CodecError;
 use crate::{lz4, lzf, zstd};
 use base::varint;

@@ -130,7 +130,7 @@ impl Maker {
         };
         let changes = match (&packed, from, kind) {
             // Few elements are left: recording them is faster than recording millions of removals.
-            (Some(packed), Some(from), Type::List) => crate::list::changes_to(from, packed),
+            (Some(packed), Some(from), Type::List) => crate::list_changes::changes_to(from, packed),
             _ => changes,
         };
         let tree = grown.or_else(|| big.filter(|_| packed.is_none()).map(SharedBig::new));

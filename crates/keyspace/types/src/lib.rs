@@ -27,6 +27,7 @@ pub mod hyperloglog;
 pub mod kept;
 pub mod lcs;
 pub mod list;
+mod list_changes;
 pub mod range;
 mod replacement;
 pub mod restore;

@@ -335,15 +335,6 @@ impl Removed {
     }
 }
 
-/// The changes that put a packed list in the place of this one.
-pub(crate) fn changes_to(from: &SharedBig, packed: &[u8]) -> Vec<u8> {
-    let (count, mut changes) = (View::of(Encoding::BIG, Stored::Big(from)).len(), Vec::new());
-    Change::Pop { end: End::Head, count }.put(&mut changes);
-    let list = View::of(Encoding::PACKED, Stored::Packed(packed));
-    list.forward(0).for_each(|value| Change::Push { end: End::Tail, value }.put(&mut changes));
-    changes
-}
-
 /// The changes that [`remove`] makes, and how many elements go.
 fn put_removals(list: &View<'_>, count: i64, element: &[u8], changes: &mut Vec<u8>) -> u64 {
     let (len, limit) = (list.len(), if count == 0 { u64::MAX } else { count.unsigned_abs() });

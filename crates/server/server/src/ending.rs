@@ -15,7 +15,7 @@
 
 use crate::listen::AcceptorHandle;
 use crate::mailbox::Mailbox;
-use crate::serve::ServeError;
+use crate::serve_error::ServeError;
 use crate::worker::Message;
 use admin::{CALLED_OFF, Configuration, EndOrder, ShutdownRequest};
 use command::Host;

@@ -38,6 +38,7 @@ mod pace;
 mod protection;
 mod replica;
 pub mod serve;
+mod serve_error;
 pub mod socket;
 mod store_settings;
 pub mod strangers;

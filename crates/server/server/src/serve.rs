@@ -3,7 +3,6 @@
 mod apply;
 mod control;
 mod deal;
-mod error;
 mod listeners;
 mod mailboxes;
 mod recovery;
@@ -11,9 +10,9 @@ mod rounds;
 mod running;
 
 pub use self::control::Control;
-pub use self::error::ServeError;
 pub use self::listeners::listen;
 pub use self::recovery::Recover;
+pub use crate::serve_error::ServeError;
 
 use self::deal::Dealer;
 use self::recovery::{is_end, spawn_recovery};

@@ -2,7 +2,8 @@
 
 use crate::dictionaries;
 use crate::error::{ToolError, with_causes};
-use crate::item::{Item, Moment, Shortened, hex};
+use crate::item::{Item, Moment, hex};
+use crate::shortened::Shortened;
 use base::Rng;
 use base::hash::KeyHasher;
 use checkpoint::{DataDir, Manifest, Name, SnapshotReader};

@@ -1,6 +1,6 @@
 //! Optional fields of an entry, as `onggi inspect` shows them.
 
-use crate::item::Shortened;
+use crate::shortened::Shortened;
 use engine::TaggedFields;
 use serde::Serialize;
 use std::fmt;

@@ -31,6 +31,7 @@ mod repair;
 mod restore;
 mod rows;
 mod salvage;
+mod shortened;
 mod sieve;
 mod source;
 pub mod text;
@@ -42,9 +43,10 @@ pub use decode::{Format, Show, decode, lock};
 pub use error::ToolError;
 pub use fields::ShownFields;
 pub use history::{Flush, History, Stretch, history};
-pub use item::{Item, Shortened};
+pub use item::Item;
 pub use repair::{RepairPlan, Repaired, plan_repair, repair};
 pub use restore::{Point, Restored, When, restore};
+pub use shortened::Shortened;
 pub use source::Source;
 
 #[cfg(test)]

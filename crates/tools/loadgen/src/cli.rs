@@ -75,7 +75,7 @@ pub struct ReportArgs {
 impl ReportArgs {
     fn run(self) -> Result<Outcome> {
         let results = Results::read(&self.directory.join("results.json"))?;
-        results.write(&self.directory)?;
+        crate::report::write(&results, &self.directory)?;
         println!("{}", markdown::tables(&results).trim_start());
         Ok(Outcome::Done)
     }

@@ -9,6 +9,7 @@
 mod collections;
 mod collections_memory;
 mod eviction;
+mod fresh;
 mod memory;
 mod resident;
 pub mod rounds;
@@ -248,7 +249,7 @@ impl Harness<'_> {
             return Ok(());
         }
         if !first || !server.is_own() {
-            server.empty(&self.plan.guest)?;
+            self.plan.guest.empty(server)?;
         }
         for (command, rounds) in &row.test.loads {
             let load = LoadPlan {

@@ -8,7 +8,7 @@
 
 use crate::client::{Address, Client, Login};
 use crate::error::{BenchError, Result};
-use crate::server::ServerSpec;
+use crate::server::{Server, ServerSpec};
 use crate::template::KEY_PREFIX;
 use proto::reply::Value;
 use std::collections::BTreeSet;
@@ -53,6 +53,21 @@ impl Guest {
                 )));
             }
         }
+        Ok(())
+    }
+
+    /// Empties a server that was started here. On one that ran before, removes what is allowed.
+    ///
+    /// # Errors
+    /// When it refuses.
+    pub fn empty(&self, server: &Server) -> Result<()> {
+        if server.is_echo {
+            return Ok(());
+        }
+        if !server.is_own() {
+            return self.clean(&server.target.address);
+        }
+        Client::connect(&server.target.address, &server.target.login)?.must(&["FLUSHALL"])?;
         Ok(())
     }
 

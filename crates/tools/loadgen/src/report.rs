@@ -3,11 +3,14 @@
 pub mod chart;
 pub mod html;
 pub mod markdown;
+mod markup;
 pub mod picture;
+mod write;
 
-use crate::results::Results;
+pub use write::write;
+
+use crate::results::{Results, Verdict};
 use crate::stats::Estimate;
-use crate::targets::Verdict;
 
 /// A figure with three significant digits, thousands set apart.
 pub(crate) fn figure(value: f64) -> String {

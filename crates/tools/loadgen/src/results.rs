@@ -5,7 +5,6 @@ use crate::machine::Machine;
 use crate::measure::{Measurement, Settings};
 use crate::server::ServerRecord;
 use crate::stats::Estimate;
-use crate::targets::Verdict;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -144,6 +143,25 @@ pub struct Ratio {
     pub value: Estimate,
 }
 
+/// How the subject compares with a target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The target in words.
+    pub target: String,
+    /// The bound.
+    pub must: f64,
+    /// The peer the bound is a factor over; `None` for a bound on the subject's own figure.
+    pub over: Option<String>,
+    /// The subject's figure: the median, or the better end of the interval if that decides.
+    pub reached: f64,
+    /// True when the target is met.
+    pub met: bool,
+    /// True when the moonshot is met too.
+    pub moonshot_met: bool,
+    /// Why the rounds were too few or too short for a valid verdict, if they were.
+    pub caution: Option<String>,
+}
+
 impl Cell {
     /// A cell from its samples.
     ///
@@ -208,27 +226,6 @@ impl Results {
         let file_error = |source| BenchError::File { path: path.to_owned(), op: "read results", source };
         let text = std::fs::read_to_string(path).map_err(file_error)?;
         serde_json::from_str(&text).map_err(|source| BenchError::Results { path: path.to_owned(), source })
-    }
-
-    /// Writes `results.json`, `README.md`, `index.html` and an SVG file for each picture into a directory, creating it
-    /// if necessary.
-    ///
-    /// # Errors
-    /// When the directory cannot be made or written.
-    pub fn write(&self, directory: &Path) -> Result<()> {
-        let file_error = |op| move |source| BenchError::File { path: directory.to_owned(), op, source };
-        std::fs::create_dir_all(directory).map_err(file_error("create the results' directory"))?;
-        let json = serde_json::to_string(self).expect("results are plain data") + "\n";
-        let mut files = vec![
-            ("results.json".to_owned(), json),
-            ("README.md".to_owned(), crate::report::markdown::render(self)),
-            ("index.html".to_owned(), crate::report::html::render(self)),
-        ];
-        files.extend(crate::report::picture::files(self));
-        for (name, text) in files {
-            std::fs::write(directory.join(name), text).map_err(file_error("write results"))?;
-        }
-        Ok(())
     }
 }
 

@@ -3,7 +3,6 @@
 
 use crate::client::{Address, Client, Login};
 use crate::error::{BenchError, Result};
-use crate::guest::Guest;
 use crate::measure::{self, Target};
 use crate::memcached;
 use crate::process::{self, Cores, PinnedThread};
@@ -363,21 +362,6 @@ impl Server {
         let text = join(&started.words);
         self.wait_until_ready(&text)?;
         Ok(begun.elapsed())
-    }
-
-    /// Empties a server that was started here. On one that ran before, removes what `guest` allows.
-    ///
-    /// # Errors
-    /// When it refuses.
-    pub fn empty(&self, guest: &Guest) -> Result<()> {
-        match (self.is_echo, self.is_own()) {
-            (true, _) => {}
-            (false, true) => {
-                Client::connect(&self.target.address, &self.target.login)?.must(&["FLUSHALL"])?;
-            }
-            (false, false) => guest.clean(&self.target.address)?,
-        }
-        Ok(())
     }
 }
 

@@ -5,9 +5,8 @@
 //! end of the 90 % interval of the ratio reaches the factor. Counts, such as bytes, are repeatable and are compared
 //! directly.
 
-use crate::results::{Better, ResultRow};
+use crate::results::{Better, ResultRow, Verdict};
 use crate::stats::Estimate;
-use serde::{Deserialize, Serialize};
 
 /// The target of a suite's row.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,25 +32,6 @@ pub enum Kind {
     FactorAtMost,
     /// The subject's own figure must not be below the bound.
     AtLeast,
-}
-
-/// How the subject compares with a target.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
-    /// The target in words.
-    pub target: String,
-    /// The bound.
-    pub must: f64,
-    /// The peer the bound is a factor over; `None` for a bound on the subject's own figure.
-    pub over: Option<String>,
-    /// The subject's figure: the median, or the better end of the interval if that decides.
-    pub reached: f64,
-    /// True when the target is met.
-    pub met: bool,
-    /// True when the moonshot is met too.
-    pub moonshot_met: bool,
-    /// Why the rounds were too few or too short for a valid verdict, if they were.
-    pub caution: Option<String>,
 }
 
 /// Margins below this need more rounds.

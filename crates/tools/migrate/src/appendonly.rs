@@ -15,6 +15,7 @@ mod play;
 use crate::contents::{Contents, Database, Untaken};
 use crate::error::MigrateError;
 use crate::examine::{Examination, examine_rdb_part};
+use crate::room::wait_for_room;
 use base::UnixMs;
 use base::random::Entropy;
 use checkpoint::Feed;
@@ -117,6 +118,15 @@ pub(crate) struct Played {
     now: UnixMs,
 }
 
+/// As [`examine`](crate::examine()), of the append-only log at [`Examination::file`]: all its commands are run, in
+/// memory.
+///
+/// # Errors
+/// As there.
+pub fn examine_log(examination: &Examination<'_>, entropy: &Arc<dyn Entropy>) -> Result<Log, MigrateError> {
+    Ok(play(examination, entropy)?.log)
+}
+
 /// Reads and runs all of a log. Writes nothing.
 ///
 /// # Errors
@@ -180,7 +190,7 @@ impl Played {
                 return;
             }
             sink.save(base::KeyspaceId(db), &Entry { stamp: 0, ..*entry });
-            crate::import::wait_for_room(feed, backlog);
+            wait_for_room(feed, backlog);
         });
         sink.finish();
     }

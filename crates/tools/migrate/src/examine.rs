@@ -1,7 +1,6 @@
 //! The first reading: every byte is looked at, and nothing is written.
 
 use crate::DATABASES_MAX;
-use crate::appendonly::{self, Log};
 use crate::contents::Contents;
 use crate::duplicates::{Keys, Twice};
 use crate::error::MigrateError;
@@ -83,12 +82,4 @@ pub(crate) fn examine_rdb_part(
         Some(Twice { first, second }) => Err(MigrateError::Duplicate { path: path(), first, second }),
         None => Ok((contents, len)),
     }
-}
-
-/// As [`examine`], of the append-only log at [`Examination::file`]: all its commands are run, in memory.
-///
-/// # Errors
-/// As there.
-pub fn examine_log(examination: &Examination<'_>, entropy: &Arc<dyn Entropy>) -> Result<Log, MigrateError> {
-    Ok(appendonly::play(examination, entropy)?.log)
 }

@@ -5,6 +5,7 @@ use crate::build::Builder;
 use crate::contents::Contents;
 use crate::error::MigrateError;
 use crate::examine::{Examination, examine};
+use crate::room::wait_for_room;
 use crate::sift::{Fate, Sieve};
 use base::hash::KeyHasher;
 use base::random::Entropy;
@@ -17,12 +18,7 @@ use rdb::{Item, RdbError, Reader};
 use replication::Source;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 use vfs::FileSystem;
-
-/// How long the reading waits before it looks again whether the disk has taken what was read.
-const WAIT: Duration = Duration::from_millis(1);
 
 /// What is to be imported, and how.
 #[derive(Clone, Debug)]
@@ -201,13 +197,6 @@ fn write_directory(
     let manifest = Manifest { sets: vec![written.clone()], ..Manifest::new(set.history, log) };
     ManifestFile::create(&dir, manifest)?;
     Ok(written)
-}
-
-/// Waits until the disk has taken enough of what was given to the feed, or the feed was aborted.
-pub(crate) fn wait_for_room(feed: &Feed, backlog: &Backlog) {
-    while !backlog.has_room_for_walk() && !feed.is_aborted() {
-        thread::sleep(WAIT);
-    }
 }
 
 /// Gives everything that is taken to the feed. Ends early, and well, when the feed was aborted: the writer knows why.

@@ -42,15 +42,17 @@ mod follow;
 mod import;
 mod pen;
 mod report;
+mod room;
 mod runs;
 mod save;
 mod sift;
 
+pub use appendonly::examine_log;
 pub use appendonly::{Log, Part, is_append_only};
 pub use cache::{Cache, CacheAddressError, Items, import_cache};
 pub use contents::{BigKey, Contents, Database, Kind, Untaken};
 pub use error::MigrateError;
-pub use examine::{Examination, examine, examine_log};
+pub use examine::{Examination, examine};
 pub use export::{Export, export};
 pub use follow::{Event, Follow, Followed, Progress as FollowProgress, Receive, copy_file, follow, receive};
 pub use import::{Import, Imported, ImportedLog, import, import_log};

@@ -20,14 +20,11 @@ use super::cow::CowVec;
 use super::draw::{CrashModel, Draw};
 use super::file_node::{Change, FileNode};
 use super::image::{Image, PAGE};
-use super::names::{Name, PendingNames, Setting};
+use super::names::{Name, NodeId, PendingNames, Setting};
 use crate::file_system::{DirEntry, FileKind, Metadata};
 
 /// Longest file: the page table of a longer one would waste memory in a test.
 pub(super) const FILE_LEN_MAX: u64 = 1 << 36;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct NodeId(u32);
 
 const ROOT: NodeId = NodeId(0);
 

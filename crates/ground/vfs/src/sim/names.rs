@@ -8,10 +8,13 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 
 use super::cow::CowVec;
-use super::disk::NodeId;
 use super::draw::Draw;
 
 pub(super) type Name = Arc<OsStr>;
+
+/// A file or a directory, whatever its names are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NodeId(pub u32);
 
 /// One name that a change sets.
 #[derive(Clone, Debug)]

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::disk::{FILE_LEN_MAX, NodeId};
+use super::disk::FILE_LEN_MAX;
 use super::file_node::{Change, FileNode};
+use super::names::NodeId;
 use super::state::{Call, Core, Plan, State};
 use super::trace::Argument;
 use crate::aligned::DIRECT_ALIGNMENT;

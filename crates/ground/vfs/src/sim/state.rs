@@ -8,10 +8,11 @@ use std::sync::Arc;
 use base::Rng;
 use parking_lot::Mutex;
 
-use super::disk::{Disk, NodeId};
+use super::disk::Disk;
 use super::draw::Draw;
 use super::fault::{Effect, Faults};
 use super::image::PAGE;
+use super::names::NodeId;
 use super::trace::{Argument, Outcome, Trace, TraceEntry};
 use super::{CrashPoint, SimOptions};
 use crate::error::{FsError, Op, Result, errno};

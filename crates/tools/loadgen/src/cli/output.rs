@@ -38,7 +38,7 @@ pub fn results_directory(named: PathBuf, suite: &str, parts: &str) -> PathBuf {
 /// Those of [`compare::run`]; the directory cannot be written.
 pub fn compare_and_write(plan: &Plan, suite: &dyn Suite, out: &Path) -> Result<Outcome> {
     let results = compare::run(plan, suite)?;
-    results.write(out)?;
+    crate::report::write(&results, out)?;
     let (tables, servers) = (markdown::tables(&results), markdown::servers(&results));
     println!("{}\n{servers}\nWritten to {}", tables.trim_start(), out.join("index.html").display());
     Ok(if results.all_met() { Outcome::Done } else { Outcome::TargetMissed })

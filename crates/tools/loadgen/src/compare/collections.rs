@@ -143,7 +143,7 @@ impl Data {
         if server.is_echo {
             return Ok(());
         }
-        server.empty(&harness.plan.guest)?;
+        harness.plan.guest.empty(server)?;
         let Some(command) = work.load else { return Ok(()) };
         let plan = LoadPlan {
             command,

@@ -1,7 +1,7 @@
 //! A part of suite `memory`: the cost of a collection's element, including its own bytes and its share of the key.
 
 use super::Harness;
-use super::memory::{push, section, start_warm};
+use super::fresh::{push, section, start_warm};
 use crate::error::Result;
 use crate::keys::Distribution;
 use crate::measure::{LOAD_PIPELINE, LoadPlan};

@@ -2,13 +2,13 @@
 //! memory returns when values shrink. Every figure is the resident memory of the process, before and after real
 //! commands.
 
+use super::fresh::{plan, push, section, start_warm};
 use super::{Harness, collections_memory};
 use crate::error::{BenchError, Result};
 use crate::keys::Distribution;
-use crate::measure::{LOAD_PIPELINE, LoadPlan};
 use crate::payload::Size;
-use crate::results::{Better, Cell, ResultRow, Section};
-use crate::server::{Server, ServerSpec};
+use crate::results::{Cell, Section};
+use crate::server::ServerSpec;
 use crate::targets::Target;
 
 const KEYS: u64 = 5_000_000;
@@ -175,26 +175,4 @@ fn shrink_section(harness: &mut Harness<'_>, specs: &[ServerSpec]) -> Result<Sec
     push(harness, &mut shrink, format!("before, {SHRINK_FROM} B"), before);
     push(harness, &mut shrink, format!("after, {SHRINK_TO} B"), after);
     Ok(harness.subject_section(shrink, &[None, Some(SHRINK)]))
-}
-
-/// A fresh server whose connections and buffers have been used, so that later growth is due to the keys; and its
-/// resident memory at that point.
-pub(super) fn start_warm(harness: &mut Harness<'_>, spec: &ServerSpec) -> Result<(Server, u64)> {
-    let server = harness.start(spec, &harness.options())?;
-    let warm = plan("PING", 20_000, 0, Size::exactly(1), Distribution::Sequential);
-    crate::measure::load(&server.target, &harness.plan.settings, &warm, &mut |_| {})?;
-    let resident = harness.settled_resident(&server)?;
-    Ok((server, resident))
-}
-
-fn plan(command: &str, keys: u64, first_key: u64, value_size: Size, distribution: Distribution) -> LoadPlan<'_> {
-    LoadPlan { command, keys, rounds: 1, value_size, distribution, pipeline: LOAD_PIPELINE, first_key }
-}
-
-pub(super) fn section(title: &str, about: String, unit: &str) -> Section {
-    Section { title: title.to_owned(), about, unit: unit.to_owned(), better: Better::Lower, rows: Vec::new() }
-}
-
-pub(super) fn push(harness: &Harness<'_>, section: &mut Section, title: String, cells: Vec<Cell>) {
-    section.rows.push(ResultRow::new(title, cells, &harness.plan.subject, section.better));
 }

@@ -2,7 +2,7 @@
 //! page's style sheet by class, so that it follows light and dark mode.
 
 use super::figure;
-use super::html::escape;
+use super::markup::escape;
 use crate::results::{Cell, CurvePoint, ResultRow, Section};
 
 const WIDTH: f64 = 720.0;

@@ -1,9 +1,10 @@
 //! One page: verdicts first, bars for every row, latency curves, and finally the information for repeating the
 //! measurement.
 
+use super::markup::{Hues, escape};
 use super::{chart, markdown, picture, reached, score, title};
+use crate::results::Verdict;
 use crate::results::{Better, ResultRow, Results, Section};
-use crate::targets::Verdict;
 
 /// The complete page.
 pub fn render(results: &Results) -> String {
@@ -30,39 +31,6 @@ pub fn render(results: &Results) -> String {
     page.push_str(&again_html(results));
     page.push_str("</main>\n</body>\n</html>\n");
     page
-}
-
-/// Text that may stand in HTML, in an attribute too.
-pub(crate) fn escape(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            _ => safe.push(c),
-        }
-    }
-    safe
-}
-
-/// The colour of each server: one for the subject, the others in order.
-pub(crate) struct Hues(Vec<(String, String)>);
-
-const HUES: usize = 5;
-
-impl Hues {
-    pub(crate) fn new(results: &Results) -> Self {
-        let others = results.servers.iter().filter(|server| server.name != results.subject);
-        let mut named = vec![(results.subject.clone(), "subject".to_owned())];
-        named.extend(others.enumerate().map(|(at, server)| (server.name.clone(), format!("hue{}", at % HUES + 1))));
-        Self(named)
-    }
-
-    pub(crate) fn class(&self, server: &str) -> String {
-        self.0.iter().find(|(name, _)| name == server).map_or_else(String::new, |(_, class)| class.clone())
-    }
 }
 
 fn minutes(seconds: f64) -> String {

@@ -3,8 +3,7 @@
 
 use super::chart::step_up;
 use super::figure;
-use super::html::escape;
-use crate::report::html::Hues;
+use super::markup::{Hues, escape};
 use crate::results::{Picture, Results, Track};
 
 const WIDTH: f64 = 720.0;

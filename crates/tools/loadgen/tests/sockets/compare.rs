@@ -99,7 +99,7 @@ fn two_servers_are_compared_and_the_files_tell_it_all() {
         assert!(keys.iter().all(|key| key.starts_with(b"bench:")));
     }
     let directory = std::env::temp_dir().join(format!("onggi-bench-compare-{}", std::process::id()));
-    results.write(&directory).unwrap();
+    loadgen::report::write(&results, &directory).unwrap();
     let read = Results::read(&directory.join("results.json")).unwrap();
     let page = std::fs::read_to_string(directory.join("index.html")).unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
