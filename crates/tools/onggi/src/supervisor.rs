@@ -38,7 +38,7 @@ pub fn warning(supervised: Supervision) -> Option<&'static str> {
 ///
 /// # Errors
 /// The system refuses the thread.
-pub fn watch(supervised: Supervision, control: Control, log: impl Tell + Send + 'static) -> io::Result<()> {
+pub fn watch(supervised: Supervision, control: Control, log: impl Tell + 'static) -> io::Result<()> {
     let Some(limit) = is_present(supervised).then(sd_notify::watchdog_enabled).flatten() else { return Ok(()) };
     let between = (limit / MESSAGES).max(SHORTEST);
     thread::Builder::new().name("watchdog".to_owned()).spawn(move || {
