@@ -34,11 +34,13 @@ def samples(text):
     for line in text.splitlines():
         if line.startswith("# TYPE "):
             _, _, name, kind = line.split(" ")
-            assert name not in types and kind in ("gauge", "counter"), line
+            assert name not in types and kind in ("gauge", "counter", "histogram"), line
             types[name] = kind
         elif not line.startswith("# HELP "):
             match = SAMPLE.match(line)
-            assert match and match[1] in types, line
+            assert match, line
+            whole = re.sub("_(bucket|count|sum)$", "", match[1])
+            assert match[1] in types or types.get(whole) == "histogram", line
             found[match[1] + (match[2] or "")] = float(match[3])
     return found
 

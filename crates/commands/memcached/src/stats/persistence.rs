@@ -49,6 +49,6 @@ mod tests {
 
     #[test]
     fn stamps_are_digits_alone() {
-        assert_eq!(stamp(1_790_000_000_000, &TimeZone::UTC), "20260921132640");
+        assert_eq!(stamp(1_790_000_000_000, &TimeZone::UTC), "20260921141320");
     }
 }
