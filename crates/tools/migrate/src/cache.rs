@@ -1,7 +1,7 @@
 //! The items of a running memcached, as a data directory.
 //!
 //! ```text
-//! memcached --lru_crawler metadump all--> names --> mg NAME v f t, in batches --> store --entries--> Feed
+//! memcached --lru_crawler metadump hash-> names --> mg NAME v f t, in batches --> store --entries--> Feed
 //! ```
 //!
 //! C1. An item is taken as it is when it is read. One that is stored after the crawler has passed its place is not

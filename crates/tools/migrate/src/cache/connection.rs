@@ -47,8 +47,19 @@ impl Connection {
 }
 
 impl<S: Read + Write> Connection<S> {
-    /// Asks for the names of all items.
+    /// Asks for the names of all items, in the order of memcached's hash table: in that of its LRU lists, a name is
+    /// missed whose item is moved to another list meanwhile. An early 1.6 has that order alone, and refuses the other.
     pub fn begin_dump(&mut self) -> Result<(), MigrateError> {
+        self.send(b"lru_crawler metadump hash\r\n")?;
+        let next = self.stream.fill_buf().map_err(|source| failed(&self.cache, source))?;
+        // No name begins so, nor does the end.
+        if next.first() != Some(&b'B') {
+            return Ok(());
+        }
+        let line = self.line()?;
+        if !line.starts_with(b"BADCLASS") {
+            return Err(self.odd("names and their figures", &line));
+        }
         self.send(b"lru_crawler metadump all\r\n")
     }
 
@@ -174,6 +185,17 @@ mod tests {
     fn connection(replies: &str) -> Connection<Canned> {
         let cache = Cache { host: "h".into(), port: 1 };
         Connection { cache, stream: BufReader::with_capacity(7, Canned(io::Cursor::new(replies.into()))) }
+    }
+
+    #[test]
+    fn a_memcached_without_the_order_of_the_table_is_asked_for_that_of_its_lists() {
+        for replies in ["key=a exp=-1\r\nEND\r\n", "BADCLASS invalid class id\r\nkey=a exp=-1\r\nEND\r\n"] {
+            let mut names = connection(replies);
+            names.begin_dump().unwrap();
+            assert_eq!(names.next_name().unwrap(), Some(b"a".to_vec()));
+        }
+        let told = connection("BUSY currently processing crawler request\r\n").begin_dump().unwrap_err().to_string();
+        assert!(told.contains("expected names") && told.contains("BUSY"), "{told}");
     }
 
     #[test]
