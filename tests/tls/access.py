@@ -5,7 +5,8 @@ import ssl
 
 import redis
 from authority import Authority
-from harness import SECONDS_MAX, equal, refused
+from expect import equal
+from harness import SECONDS_MAX, refused
 
 
 def mutual(h):

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from authority import Authority, openssl
+from expect import equal, within
 
 SECONDS_MAX = 60
 
@@ -83,18 +84,6 @@ class Confined:
         except Exception as problem:
             self.failed += 1
             print(f"not ok - sandbox: {name}: {type(problem).__name__}: {problem}", flush=True)
-
-
-def equal(got, expected):
-    """Fails unless the two are equal."""
-    if got != expected:
-        raise AssertionError(f"got {str(got)[:300]!r}, expected {str(expected)[:300]!r}")
-
-
-def within(part, text):
-    """Fails unless the text has this part."""
-    if part not in text:
-        raise AssertionError(f"{part!r} is not in {text[:600]!r}")
 
 
 def threads(c):

@@ -6,6 +6,7 @@ import ssl
 import traceback
 
 import redis
+from expect import equal
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -66,12 +67,6 @@ class Harness:
             self.failed += 1
             print(f"not ok - {name}: {type(problem).__name__}: {problem}", flush=True)
             traceback.print_exc()
-
-
-def equal(got, expected):
-    """Fails unless the two are equal."""
-    if got != expected:
-        raise AssertionError(f"got {str(got)[:200]!r}, expected {str(expected)[:200]!r}")
 
 
 def refused(client, part=""):

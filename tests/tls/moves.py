@@ -14,7 +14,8 @@ import time
 
 import redis
 from authority import Authority
-from harness import Harness, SECONDS_MAX, equal
+from expect import equal
+from harness import Harness, SECONDS_MAX
 
 KEYS = 20_000
 

@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from authority import Authority
+from expect import equal, within
 
 SECONDS_MAX = 60
 PASSWORD = "correct-horse"
@@ -104,18 +105,6 @@ def own_address():
             return None
         address = probe.getsockname()[0]
     return None if address.startswith("127.") else address
-
-
-def equal(got, expected):
-    """Fails unless the two are equal."""
-    if got != expected:
-        raise AssertionError(f"got {str(got)[:300]!r}, expected {str(expected)[:300]!r}")
-
-
-def within(part, text):
-    """Fails unless the text has this part."""
-    if part not in text:
-        raise AssertionError(f"{part!r} is not in {text[:600]!r}")
 
 
 def refused_starts(p):

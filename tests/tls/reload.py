@@ -8,7 +8,8 @@ import threading
 import time
 
 from authority import Authority
-from harness import SECONDS_MAX, equal
+from expect import equal
+from harness import SECONDS_MAX
 
 RELOADS = 12
 BATCH = 200

@@ -43,33 +43,20 @@ def compare_on_disk(job, commands):
 
 
 # Histories of users: rules, logins, and commands as those users. Redis 7.0 lists users in other words.
-USERS = 20_000
-USERS_IN_A_PIECE = 1_000_000
-FAMILIES_OF_USERS = "acl,string,generic"
-
-
-def compare_users(job, commands):
-    """So many random commands about users and as users, against Valkey alone."""
-    run_tests(
-        job, "differential, users", target="differential",
-        env={"VALKEY_SERVER": str(need.valkey()), "ONGGI_SERVER": str(need.onggi()),
-             "ONGGI_DIFF_TARGETS": "valkey,onggi", "ONGGI_DIFF_FAMILIES": FAMILIES_OF_USERS,
-             "ONGGI_DIFF_COMMANDS": str(commands), "ONGGI_DIFF_SCRIPTS": "none"},
-    )
-
-
+USERS = ("users", "acl,string,generic")
 # Histories of scripts and functions, and of what their commands meet.
-SCRIPTS = 20_000
-SCRIPTS_IN_A_PIECE = 200_000
-FAMILIES_OF_SCRIPTS = "scripting,functions,string,generic,hash,list,zset,transactions"
+SCRIPTS = ("scripts", "scripting,functions,string,generic,hash,list,zset,transactions")
+HISTORIES = 20_000
+HISTORIES_IN_A_PIECE = {"users": 1_000_000, "scripts": 200_000}
 
 
-def compare_scripts(job, commands):
-    """So many random commands, half of them scripts and calls of functions, against Valkey alone."""
+def compare_histories(job, kind, commands):
+    """So many random commands of some families, against Valkey alone."""
+    name, families = kind
     run_tests(
-        job, "differential, scripts", target="differential",
+        job, f"differential, {name}", target="differential",
         env={"VALKEY_SERVER": str(need.valkey()), "ONGGI_SERVER": str(need.onggi()),
-             "ONGGI_DIFF_TARGETS": "valkey,onggi", "ONGGI_DIFF_FAMILIES": FAMILIES_OF_SCRIPTS,
+             "ONGGI_DIFF_TARGETS": "valkey,onggi", "ONGGI_DIFF_FAMILIES": families,
              "ONGGI_DIFF_COMMANDS": str(commands), "ONGGI_DIFF_SCRIPTS": "none"},
     )
 
@@ -92,15 +79,18 @@ def run(job: Job):
     compare(job, COMPRESSED, COMPRESSED_BY)
     compare(job, BIG, BIG_BY, big=True)
     compare_on_disk(job, ON_DISK)
-    compare_users(job, USERS)
-    compare_scripts(job, SCRIPTS)
+    compare_histories(job, USERS, HISTORIES)
+    compare_histories(job, SCRIPTS, HISTORIES)
 
 
 def pieces(_job):
     data = [(f"million {piece}", lambda job: compare(job, IN_A_PIECE)) for piece in range(1, PIECES + 1)]
     on_disk = ("on disk", lambda job: compare_on_disk(job, ON_DISK_IN_A_PIECE))
-    users = ("users", lambda job: compare_users(job, USERS_IN_A_PIECE))
-    return [*data, on_disk, users, ("scripts", lambda job: compare_scripts(job, SCRIPTS_IN_A_PIECE))]
+    histories = [
+        (kind[0], lambda job, kind=kind: compare_histories(job, kind, HISTORIES_IN_A_PIECE[kind[0]]))
+        for kind in (USERS, SCRIPTS)
+    ]
+    return [*data, on_disk, *histories]
 
 
 STAGE = Stage("differential", "replies compared with Valkey 9.1 and Redis 7.0", run, pieces)

@@ -137,6 +137,26 @@ fn error_words_stand_in_the_commands_alone() {
     tree::none(&offences(&below, |_, line| begins_reply(line).then_some("an error word outside of the commands")));
 }
 
+/// Whether blanks stand in a row within a sentence of a string, as a line that was joined by hand leaves them.
+fn has_gap(line: &str) -> bool {
+    let text = line.trim_start();
+    let ends_word = |before: &str| before.ends_with(|c: char| c.is_ascii_lowercase() || ",.:;".contains(c));
+    !text.starts_with("//")
+        && text.contains('"')
+        && text.match_indices("    ").any(|(at, _)| {
+            ends_word(&text[..at]) && text[at..].trim_start().starts_with(|c: char| c.is_ascii_lowercase())
+        })
+}
+
+#[test]
+fn sentences_have_single_blanks() {
+    let is_source = |path: &str| path.starts_with("crates/") && path.ends_with(".rs") && !path.contains("/tests");
+    let sources: Vec<_> = written().into_iter().filter(|f| is_source(&f.path)).collect();
+    assert!(sources.len() > 500, "the crates have moved");
+    tree::none(&offences(&sources, |_, line| has_gap(line).then_some("blanks in a row within a sentence")));
+    assert!(has_gap(r#"    "a flush has        succeeded""#) && !has_gap(r#"    "a flush has succeeded""#));
+}
+
 #[test]
 fn files_end_in_a_newline_and_lines_in_text() {
     let mut found = offences(&written(), |file, line| {

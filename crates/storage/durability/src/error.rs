@@ -54,7 +54,7 @@ pub enum DurabilityError {
     Rows(#[from] disk::DiskError),
     /// A checkpoint cannot have the rows of databases on disk.
     #[error(
-        "a checkpoint needs the rows of databases on disk, and these cannot be flushed: {why}. It is taken when a flush has          succeeded"
+        "a checkpoint needs the rows of databases on disk, and these cannot be flushed: {why}. It is taken when a flush has succeeded"
     )]
     RowsBehind {
         /// Why not.

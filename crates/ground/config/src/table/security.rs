@@ -62,7 +62,7 @@ pub(super) static SECURITY: &[Directive] = &[
         flag!(sandbox),
         "yes",
         "",
-        "Takes from the process what a server never needs: other programs, by seccomp, and files outside of the directories          that settings name, by Landlock. The log says at the start which parts are in force. A kernel that lacks a part starts          the server without it.",
+        "Takes from the process what a server never needs: other programs, by seccomp, and files outside of the directories that settings name, by Landlock. The log says at the start which parts are in force. A kernel that lacks a part starts the server without it.",
     )
     .at_start(),
     Directive::supported(
@@ -70,7 +70,7 @@ pub(super) static SECURITY: &[Directive] = &[
         text!(sandbox_allow_path),
         "",
         "",
-        "Further directories or files that the server may read and write in spite of `sandbox`, such as a directory for later          certificates. Blanks separate them; with more than one, quote the whole.",
+        "Further directories or files that the server may read and write in spite of `sandbox`, such as a directory for later certificates. Blanks separate them; with more than one, quote the whole.",
     )
     .at_start(),
     Directive::always_refused(
