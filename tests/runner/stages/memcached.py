@@ -77,6 +77,12 @@ def kill(job):
         job.check("collections and their attributes survive kills", survives.collections(server, restart))
 
 
+def eviction(job):
+    area = areas.module(HOME, "eviction")
+    with onggi(options=area.OPTIONS) as server:
+        job.check("each database is evicted by its own policy", area.run(server))
+
+
 def login(job):
     area = areas.module(HOME, "login")
     with onggi(password=PASSWORD) as server:
@@ -172,6 +178,7 @@ def clients_on_memcached(job):
 def run(job: Job):
     compare(job, job.seed, REQUESTS)
     kill(job)
+    eviction(job)
     login(job)
     hostile(job)
     clients(job)

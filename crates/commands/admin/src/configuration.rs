@@ -7,9 +7,7 @@ use command::acl::Hashing;
 use command::clients::Clients;
 use command::limits::{SparseLimit, StampMeaning, StringLimit};
 use command::login::{Login, PasswordTooLong};
-use config::{
-    ChannelDefault, Directive, EvictionPolicy, PasswordHash, PrimaryAddress, Refused, RewriteError, SetError, Settings,
-};
+use config::{ChannelDefault, Directive, PasswordHash, PrimaryAddress, Refused, RewriteError, SetError, Settings};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 
@@ -135,8 +133,7 @@ pub fn follow(host: &Host, settings: &Settings) {
     host.part::<StringLimit>().set(settings.proto_bulk_bytes_max);
     let sparse_bytes_max = usize::try_from(settings.hll_sparse_bytes_max).unwrap_or(usize::MAX);
     host.part::<SparseLimit>().set(sparse_bytes_max);
-    let frequency = matches!(settings.maxmemory_policy, EvictionPolicy::AllkeysLfu | EvictionPolicy::VolatileLfu);
-    host.part::<StampMeaning>().set_frequency(frequency);
+    host.part::<StampMeaning>().set_frequency(settings.counts_uses());
     host.part::<Clients>().set_limit(settings.maxclients as usize);
     let login = host.part::<Login>();
     login.log.set_max(usize::try_from(settings.acl_log_entries_max).unwrap_or(usize::MAX));

@@ -129,7 +129,7 @@ fn replicaof(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         ctx.reply.simple("OK Already connected to specified master");
         return Ok(());
     }
-    if let Some(number) = settings.database_engines.on_disk().next() {
+    if let Some(number) = settings.per_database.on_disk().next() {
         return Err(Stop::error_with(format!(
             "ERR database {number} has engine disk, and a replica cannot have databases on disk yet: restart with \
              database {number} engine memory"

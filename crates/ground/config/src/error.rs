@@ -1,5 +1,6 @@
 //! What can be wrong with a configuration, and what can be remarkable about one.
 
+use crate::EvictionPolicy;
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
@@ -100,15 +101,22 @@ pub enum ValueError {
     /// A limit that is not a size, or seconds that are not a number.
     #[error("Error in hard, soft or soft_seconds setting in buffer limit configuration.")]
     OutputLimitNumber,
-    /// Not threes of number, `engine` and a word.
-    #[error("database takes a number, the word engine, and memory or disk: database 0 engine disk")]
+    /// Not threes of number, property and value.
+    #[error(
+        "database takes a number, then engine and memory or disk, or maxmemory-policy and a policy: database 0 engine disk"
+    )]
     DatabaseWords,
-    /// Not the number of a database that can have an engine.
+    /// Not the number of a database that can have a line.
     #[error("database takes the number of a database, from 0 to 255")]
     DatabaseNumber,
     /// No engine.
     #[error("the engine of a database is memory or disk")]
     DatabaseEngine,
+    /// No policy.
+    #[error(
+        "the maxmemory-policy of a database is one of those of maxmemory-policy, such as allkeys-lru or noeviction, or default"
+    )]
+    DatabasePolicy,
     /// A letter that is no class of events.
     #[error("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")]
     NotEvents,
@@ -213,6 +221,38 @@ pub enum RuleError {
         number: u32,
         /// How many there are.
         count: u32,
+    },
+    /// A policy for a database that is not there.
+    #[error(
+        "database {number} has a maxmemory-policy, and databases is {count}: give a number below that, or more databases"
+    )]
+    NoSuchEvictingDatabase {
+        /// The database.
+        number: u32,
+        /// How many there are.
+        count: u32,
+    },
+    /// Eviction of keys that are on disk.
+    #[error(
+        "database {number} has engine disk and maxmemory-policy {policy}: no key of a database on disk is evicted. Leave out \
+         its policy, or set noeviction"
+    )]
+    DiskWithEviction {
+        /// The database.
+        number: u32,
+        /// Its policy.
+        policy: EvictionPolicy,
+    },
+    /// Of each key it is known when it was used last, or how often.
+    #[error(
+        "{lfu} counts how often keys are used, and {lru} needs the time they were used last: the server keeps one of these \
+         for all databases. Give all of them policies with lfu, or none"
+    )]
+    TimesAndCounts {
+        /// What counts uses: a directive and its value.
+        lfu: String,
+        /// What needs times.
+        lru: String,
     },
     /// A tier, and a database on disk.
     #[error(

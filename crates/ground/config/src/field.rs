@@ -2,8 +2,8 @@
 
 use crate::syntax::{format_percentile, format_size, parse_integer, parse_size, quote, split_words};
 use crate::{
-    Address, Databases, EndFlags, Engine, MemoryShare, OutputLimit, OutputLimits, PrimaryAddress, SavePoint,
-    SavePoints, Secret, Setting, Settings, ValueError,
+    Address, Databases, EndFlags, Engine, EvictionPolicy, MemoryShare, OutputLimit, OutputLimits, PrimaryAddress,
+    SavePoint, SavePoints, Secret, Setting, Settings, ValueError,
 };
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -33,7 +33,7 @@ pub(crate) enum Field {
     /// The fours of words of `client-output-buffer-limit`.
     OutputLimits { get: fn(&Settings) -> OutputLimits, set: fn(&mut Settings, OutputLimits) },
     /// The threes of words of `database`.
-    Databases { get: fn(&Settings) -> Databases, set: fn(&mut Settings, Databases) },
+    Databases { get: fn(&Settings) -> &Databases, set: fn(&mut Settings, Databases) },
     /// Pairs of seconds and changes.
     SavePoints { get: fn(&Settings) -> &SavePoints, set: fn(&mut Settings, SavePoints) },
     /// The words of `replicaof`.
@@ -124,6 +124,11 @@ const SAVE_POINTS_MAX: usize = 64;
 /// The letters of `notify-keyspace-events`, in the order CONFIG GET shows them, and those that `A` stands for.
 const EVENT_CLASSES: &str = "g$lshzxetdnKEm";
 const EVENT_CLASSES_OF_ALL: &str = "g$lshzxetd";
+/// What `database` says of a database, each in a line of its own, and the policy of one that was given none.
+const ENGINE: &str = "engine";
+const POLICY: &str = "maxmemory-policy";
+const DATABASE_PROPERTIES: usize = 2;
+const NO_POLICY: &str = "default";
 /// The value of `replicaof` for a server without a primary.
 const NO_PRIMARY: [&str; 2] = ["no", "one"];
 const SIGNED_MAX: u64 = i64::MAX as u64;
@@ -156,7 +161,7 @@ impl Field {
         match self {
             Self::Addresses { set, .. } => set(settings, parse_addresses(&words)?),
             Self::OutputLimits { get, set } => set(settings, parse_output_limits(get(settings), &words)?),
-            Self::Databases { get, set } => set(settings, parse_databases(get(settings), &words)?),
+            Self::Databases { get, set } => set(settings, parse_databases(get(settings).clone(), &words)?),
             Self::SavePoints { get, set } => set(settings, parse_save_points(get(settings), &words)?),
             Self::Primary { set, .. } => set(settings, parse_primary(&words)?),
             Self::Percentiles { set, .. } => set(settings, parse_percentiles(&words)?),
@@ -252,8 +257,10 @@ impl Field {
                 limits.join(" ").into()
             }
             Self::Databases { get, .. } => {
-                let on_disk = get(settings).on_disk().map(|number| database_line(number, Engine::Disk));
-                on_disk.collect::<Vec<_>>().join(" ").into()
+                let databases = get(settings);
+                let on_disk = databases.on_disk().map(|number| engine_line(number, Engine::Disk));
+                let policies = databases.policies().map(|(number, policy)| policy_line(number, Some(policy)));
+                on_disk.chain(policies).collect::<Vec<_>>().join(" ").into()
             }
             Self::SavePoints { get, .. } => {
                 let points = get(settings).points.iter().map(|point| format!("{} {}", point.seconds, point.changes));
@@ -284,8 +291,10 @@ impl Field {
             }
             Self::Databases { get, .. } => {
                 let databases = get(settings);
-                let numbers = 0..Databases::COUNT_MAX;
-                return numbers.map(|number| database_line(number, databases.engine(number))).collect();
+                let lines_of = |number| {
+                    [engine_line(number, databases.engine(number)), policy_line(number, databases.policy(number))]
+                };
+                return (0..Databases::COUNT_MAX).flat_map(lines_of).collect();
             }
             _ => String::from_utf8_lossy(&self.answer(settings)).into_owned(),
         };
@@ -301,7 +310,11 @@ impl Field {
                 b"pubsub" => Some(2),
                 _ => None,
             },
-            (Self::Databases { .. }, [number, _, _]) => parse_database(number).and_then(|it| usize::try_from(it).ok()),
+            (Self::Databases { .. }, [number, property, _]) => {
+                let of_policy = usize::from(!property.eq_ignore_ascii_case(ENGINE.as_bytes()));
+                let number = usize::try_from(parse_database(number)?).ok()?;
+                number.checked_mul(DATABASE_PROPERTIES)?.checked_add(of_policy)
+            }
             (Self::OutputLimits { .. } | Self::Databases { .. }, _) => None,
             _ => Some(0),
         }
@@ -344,7 +357,11 @@ impl Field {
             Self::Events { .. } => format!("letters, any of `A{EVENT_CLASSES}`"),
             Self::Addresses { .. } => format!("up to {BIND_ADDRESSES_MAX} addresses"),
             Self::OutputLimits { .. } => "class, hard limit, soft limit, seconds; may be repeated".into(),
-            Self::Databases { .. } => "number, `engine`, `memory` or `disk`; may be repeated".into(),
+            Self::Databases { .. } => {
+                "number, then `engine` and `memory` or `disk`, or `maxmemory-policy` and a policy or `default`; may be \
+                 repeated"
+                    .into()
+            }
             Self::SavePoints { .. } => "seconds and changes, any number of pairs; may be repeated".into(),
             Self::Percentiles { .. } => "numbers from 0 to 100".into(),
             Self::Ending { .. } => "`default`, or words of `save`, `nosave`, `now`, `force`, `safe`, `failover`".into(),
@@ -443,14 +460,26 @@ fn parse_databases(mut databases: Databases, words: &[&[u8]]) -> Result<Database
         return Ok(databases);
     }
     let (groups, []) = words.as_chunks::<3>() else { return Err(ValueError::DatabaseWords) };
-    for [number, property, engine] in groups {
+    for [number, property, value] in groups {
         let number = parse_database(number).ok_or(ValueError::DatabaseNumber)?;
-        if !property.eq_ignore_ascii_case(b"engine") {
+        if property.eq_ignore_ascii_case(ENGINE.as_bytes()) {
+            databases.set_engine(number, Engine::parse(value).ok_or(ValueError::DatabaseEngine)?);
+        } else if property.eq_ignore_ascii_case(POLICY.as_bytes()) {
+            databases.set_policy(number, parse_policy(value)?);
+        } else {
             return Err(ValueError::DatabaseWords);
         }
-        databases.set_engine(number, Engine::parse(engine).ok_or(ValueError::DatabaseEngine)?);
     }
     Ok(databases)
+}
+
+/// The policy that a word gives a database; `None` for the word that takes it away.
+fn parse_policy(word: &[u8]) -> Result<Option<EvictionPolicy>, ValueError> {
+    if word.eq_ignore_ascii_case(NO_POLICY.as_bytes()) {
+        return Ok(None);
+    }
+    let known = |policy: &&EvictionPolicy| policy.word().as_bytes().eq_ignore_ascii_case(word);
+    EvictionPolicy::ALL.iter().find(known).copied().map(Some).ok_or(ValueError::DatabasePolicy)
 }
 
 /// The number of a database that `database` can name.
@@ -459,8 +488,12 @@ fn parse_database(word: &[u8]) -> Option<u32> {
     (number < Databases::COUNT_MAX).then_some(number)
 }
 
-fn database_line(number: u32, engine: Engine) -> String {
-    format!("{number} engine {}", engine.word())
+fn engine_line(number: u32, engine: Engine) -> String {
+    format!("{number} {ENGINE} {}", engine.word())
+}
+
+fn policy_line(number: u32, policy: Option<EvictionPolicy>) -> String {
+    format!("{number} {POLICY} {}", policy.map_or(NO_POLICY, EvictionPolicy::word))
 }
 
 fn parse_end_flags(words: &[&[u8]]) -> Result<EndFlags, ValueError> {

@@ -1,6 +1,6 @@
 //! What settings have to keep together.
 
-use crate::{RuleError, Settings, Warning};
+use crate::{Engine, EvictionPolicy, RuleError, Settings, Warning};
 
 /// Whether a server may start with these, and what it should then say.
 pub(crate) fn check(settings: &Settings) -> Result<Option<Warning>, RuleError> {
@@ -12,10 +12,10 @@ pub(crate) fn check(settings: &Settings) -> Result<Option<Warning>, RuleError> {
     check_cluster(settings)?;
     check_page(settings)?;
     check_databases(settings)?;
-    if let Some(number) = settings.database_engines.on_disk().next().filter(|_| settings.tier_dir.is_some()) {
+    if let Some(number) = settings.per_database.on_disk().next().filter(|_| settings.tier_dir.is_some()) {
         return Err(RuleError::TierWithDisk { number });
     }
-    if let Some(number) = settings.database_engines.on_disk().next().filter(|_| settings.replicaof.is_some()) {
+    if let Some(number) = settings.per_database.on_disk().next().filter(|_| settings.replicaof.is_some()) {
         return Err(RuleError::ReplicaWithDisk { number });
     }
     if !listens && settings.unixsocket.is_none() {
@@ -30,14 +30,14 @@ fn check_ssdb(settings: &Settings) -> Result<(), RuleError> {
     if number >= settings.databases {
         return Err(RuleError::NoSuchSsdbDatabase { number, count: settings.databases });
     }
-    let is_on_disk = settings.database_engines.on_disk().any(|on_disk| on_disk == number);
+    let is_on_disk = settings.per_database.on_disk().any(|on_disk| on_disk == number);
     if is_on_disk { Ok(()) } else { Err(RuleError::SsdbInMemory { number }) }
 }
 
 impl Settings {
     /// The database that clients of SSDB use.
     pub fn database_of_ssdb(&self) -> u32 {
-        let first = || self.database_engines.on_disk().next().unwrap_or(0);
+        let first = || self.per_database.on_disk().next().unwrap_or(0);
         u32::try_from(self.ssdb_database).unwrap_or_else(|_| first())
     }
 }
@@ -71,15 +71,74 @@ fn check_cluster(settings: &Settings) -> Result<(), RuleError> {
 }
 
 /// The directives that [`check_databases`] depends on.
-pub(crate) const DATABASES: [&str; 2] = ["database", "appendonly"];
+pub(crate) const DATABASES: [&str; 3] = ["database", "maxmemory-policy", "appendonly"];
 
-/// Databases on disk are there, and have the log.
+/// Databases on disk are there, and have the log. So are databases with policies, and what these need of keys is known.
 pub(crate) fn check_databases(settings: &Settings) -> Result<(), RuleError> {
-    let Some(last) = settings.database_engines.on_disk().last() else { return Ok(()) };
+    check_policies(settings)?;
+    let Some(last) = settings.per_database.on_disk().last() else { return Ok(()) };
     if last >= settings.databases {
         return Err(RuleError::NoSuchDiskDatabase { number: last, count: settings.databases });
     }
     if settings.appendonly { Ok(()) } else { Err(RuleError::DiskWithoutLog { number: last }) }
+}
+
+fn check_policies(settings: &Settings) -> Result<(), RuleError> {
+    let databases = &settings.per_database;
+    if let Some((number, _)) = databases.policies().find(|(number, _)| *number >= settings.databases) {
+        return Err(RuleError::NoSuchEvictingDatabase { number, count: settings.databases });
+    }
+    let evicts = |number: &u32| databases.policy(*number).is_some_and(|policy| policy != EvictionPolicy::NoEviction);
+    if let Some(number) = databases.on_disk().find(evicts) {
+        let policy = databases.policy(number).unwrap_or_default();
+        return Err(RuleError::DiskWithEviction { number, policy });
+    }
+    let global = ("maxmemory-policy".to_owned(), settings.maxmemory_policy);
+    let own = databases.policies().map(|(number, policy)| (format!("database {number} maxmemory-policy"), policy));
+    let all: Vec<(String, EvictionPolicy)> = std::iter::once(global).chain(own).collect();
+    let first = |is: fn(EvictionPolicy) -> bool| {
+        let found = all.iter().find(|(_, policy)| is(*policy));
+        found.map(|(name, policy)| format!("{name} {policy}"))
+    };
+    match (first(EvictionPolicy::counts_uses), first(EvictionPolicy::needs_times)) {
+        (Some(lfu), Some(lru)) => Err(RuleError::TimesAndCounts { lfu, lru }),
+        _ => Ok(()),
+    }
+}
+
+impl Settings {
+    /// Whether `maxmemory-policy`, or that of a database, counts how often keys are used.
+    pub fn counts_uses(&self) -> bool {
+        let mut own = self.per_database.policies();
+        self.maxmemory_policy.counts_uses() || own.any(|(_, policy)| policy.counts_uses())
+    }
+
+    /// The database that memcached clients have for themselves: any but 0, which other clients use unless they choose
+    /// one. `None` without such clients, and where they share one.
+    pub fn own_memcached_database(&self) -> Option<u32> {
+        let has_port = self.memcached_port != 0;
+        (has_port && self.memcached_database != 0).then_some(self.memcached_database)
+    }
+
+    /// What is evicted of a database. One that memcached clients have for themselves is a cache, unless `database` says
+    /// otherwise.
+    pub fn policy_of_database(&self, number: u32) -> EvictionPolicy {
+        let cache = if self.counts_uses() { EvictionPolicy::AllkeysLfu } else { EvictionPolicy::AllkeysLru };
+        let is_cache = self.own_memcached_database() == Some(number) && !self.is_on_disk(number);
+        let otherwise = if is_cache { cache } else { self.maxmemory_policy };
+        self.per_database.policy(number).unwrap_or(otherwise)
+    }
+
+    /// The databases whose policy need not be `maxmemory-policy`, each once, with it.
+    pub fn policies_of_databases(&self) -> Vec<(u32, EvictionPolicy)> {
+        let mut numbers: Vec<u32> = self.per_database.policies().map(|(number, _)| number).collect();
+        numbers.extend(self.own_memcached_database().filter(|number| !numbers.contains(number)));
+        numbers.into_iter().map(|number| (number, self.policy_of_database(number))).collect()
+    }
+
+    fn is_on_disk(&self, number: u32) -> bool {
+        self.per_database.engine(number) == Engine::Disk
+    }
 }
 
 fn has_port(settings: &Settings) -> bool {

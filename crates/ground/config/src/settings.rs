@@ -180,8 +180,8 @@ settings! {
     shards: u32,
     /// `databases`: how many there are.
     databases: u32,
-    /// `database`: where each keeps its entries.
-    database_engines: Databases,
+    /// `database`: where each keeps its entries, and what is evicted of it.
+    per_database: Databases,
     /// `dir`: the data directory, as given.
     dir: PathBuf,
     /// `dir-must-hold-data`: whether a directory without data is refused.

@@ -1,5 +1,6 @@
 //! The types of values that are more than a number or a flag.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use zeroize::Zeroizing;
@@ -114,6 +115,18 @@ choices! {
         /// None: commands that need memory are refused.
         #[default]
         NoEviction = "noeviction",
+    }
+}
+
+impl EvictionPolicy {
+    /// Whether it needs to know how often keys are used, and not when they were last.
+    pub fn counts_uses(self) -> bool {
+        matches!(self, Self::VolatileLfu | Self::AllkeysLfu)
+    }
+
+    /// Whether it needs to know when keys were last used.
+    pub fn needs_times(self) -> bool {
+        matches!(self, Self::VolatileLru | Self::AllkeysLru)
     }
 }
 
@@ -334,10 +347,12 @@ impl Engine {
 }
 
 /// What `database` says of each database.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Databases {
     /// A bit for each database on disk, by number.
     on_disk: [u64; 4],
+    /// Those with a policy of their own.
+    policies: BTreeMap<u32, EvictionPolicy>,
 }
 
 impl Databases {
@@ -345,13 +360,13 @@ impl Databases {
     pub const COUNT_MAX: u32 = 256;
 
     /// The engine of a database.
-    pub fn engine(self, number: u32) -> Engine {
+    pub fn engine(&self, number: u32) -> Engine {
         let word = self.on_disk.get((number / 64) as usize).copied().unwrap_or(0);
         if word >> (number % 64) & 1 == 1 { Engine::Disk } else { Engine::Memory }
     }
 
     /// The numbers of databases on disk, ascending.
-    pub fn on_disk(self) -> impl Iterator<Item = u32> {
+    pub fn on_disk(&self) -> impl Iterator<Item = u32> + '_ {
         (0..Self::COUNT_MAX).filter(move |number| self.engine(*number) == Engine::Disk)
     }
 
@@ -363,6 +378,24 @@ impl Databases {
                 Engine::Disk => *word |= bit,
                 Engine::Memory => *word &= !bit,
             }
+        }
+    }
+
+    /// The policy that a database was given; `None` when it was given none.
+    pub fn policy(&self, number: u32) -> Option<EvictionPolicy> {
+        self.policies.get(&number).copied()
+    }
+
+    /// The databases that were given a policy, ascending, with it.
+    pub fn policies(&self) -> impl Iterator<Item = (u32, EvictionPolicy)> + '_ {
+        self.policies.iter().map(|(number, policy)| (*number, *policy))
+    }
+
+    /// Gives a database a policy, or takes it away.
+    pub fn set_policy(&mut self, number: u32, policy: Option<EvictionPolicy>) {
+        match policy {
+            Some(policy) => _ = self.policies.insert(number, policy),
+            None => _ = self.policies.remove(&number),
         }
     }
 }

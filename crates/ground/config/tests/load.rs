@@ -282,6 +282,37 @@ fn memcached_clients_need_a_database_that_is_there() {
     );
 }
 
+/// A database that memcached clients have for themselves is a cache, unless its line says otherwise; one that they
+/// share is evicted as all are.
+#[test]
+fn the_database_of_memcached_clients_is_a_cache() {
+    use EvictionPolicy::{AllkeysLfu, AllkeysLru, NoEviction, VolatileTtl};
+    for (text, own, of_0, of_3) in [
+        ("", None, NoEviction, NoEviction),
+        ("memcached-database 3", None, NoEviction, NoEviction),
+        ("memcached-port 1\nmemcached-database 3", Some(3), NoEviction, AllkeysLru),
+        ("memcached-port 1\nmaxmemory-policy volatile-ttl", None, VolatileTtl, VolatileTtl),
+        ("memcached-port 1\nmemcached-database 3\nmaxmemory-policy volatile-ttl", Some(3), VolatileTtl, AllkeysLru),
+        ("memcached-port 1\nmemcached-database 3\nmaxmemory-policy allkeys-lfu", Some(3), AllkeysLfu, AllkeysLfu),
+        (
+            "memcached-port 1\nmemcached-database 3\ndatabase 3 maxmemory-policy noeviction",
+            Some(3),
+            NoEviction,
+            NoEviction,
+        ),
+        ("memcached-port 1\nmemcached-database 3\ndatabase 3 engine disk", Some(3), NoEviction, NoEviction),
+        ("database 0 maxmemory-policy allkeys-lru", None, AllkeysLru, NoEviction),
+    ] {
+        let settings = start_text(text).unwrap().settings;
+        let found = (settings.own_memcached_database(), settings.policy_of_database(0), settings.policy_of_database(3));
+        assert_eq!(found, (own, of_0, of_3), "{text}");
+        let listed: Vec<u32> = settings.policies_of_databases().into_iter().map(|(number, _)| number).collect();
+        assert!([0, 3].iter().all(|number| {
+            listed.contains(number) || settings.policy_of_database(*number) == settings.maxmemory_policy
+        }));
+    }
+}
+
 #[test]
 fn clients_of_ssdb_use_a_database_on_disk() {
     let database = |text: &str| start_text(text).unwrap().settings.database_of_ssdb();

@@ -55,7 +55,43 @@ fn replies_to_wrong_arguments() {
         ),
         (
             &["database", "0 disk"],
-            failed("database", "database takes a number, the word engine, and memory or disk: database 0 engine disk"),
+            failed(
+                "database",
+                "database takes a number, then engine and memory or disk, or maxmemory-policy and a policy: database 0 \
+                 engine disk",
+            ),
+        ),
+        (
+            &["database", "0 maxmemory-policy lru"],
+            failed(
+                "database",
+                "the maxmemory-policy of a database is one of those of maxmemory-policy, such as allkeys-lru or \
+                 noeviction, or default",
+            ),
+        ),
+        (
+            &["database", "16 maxmemory-policy noeviction"],
+            failed(
+                "database",
+                "database 16 has a maxmemory-policy, and databases is 16: give a number below that, or more databases",
+            ),
+        ),
+        (
+            &["database", "3 engine disk 3 maxmemory-policy allkeys-random"],
+            failed(
+                "database",
+                "database 3 has engine disk and maxmemory-policy allkeys-random: no key of a database on disk is evicted. \
+                 Leave out its policy, or set noeviction",
+            ),
+        ),
+        (
+            &["maxmemory-policy", "allkeys-lfu", "database", "3 maxmemory-policy volatile-lru"],
+            failed(
+                "maxmemory-policy",
+                "maxmemory-policy allkeys-lfu counts how often keys are used, and database 3 maxmemory-policy \
+                 volatile-lru needs the time they were used last: the server keeps one of these for all databases. Give \
+                 all of them policies with lfu, or none",
+            ),
         ),
         (
             &["database", "16 engine disk"],

@@ -78,7 +78,7 @@ pub struct MemEngine {
     pub(crate) recent: Recent,
     pub(crate) table_cleaning: Option<TableCleaning>,
     pub(crate) calm: Calm,
-    pub(crate) pool: Pool,
+    pub(crate) pools: Vec<Pool>,
     cas_ids: CasIds,
     /// Some keyspace is backed by rows.
     pub(crate) has_backed: bool,
@@ -159,7 +159,7 @@ impl MemEngine {
             recent: Recent::default(),
             table_cleaning: None,
             calm: Calm::default(),
-            pool: Pool::default(),
+            pools: Vec::new(),
             has_backed: false,
             is_watched: false,
             last_ticket: 0,

@@ -68,6 +68,44 @@ impl EvictionPolicy {
     }
 }
 
+/// Which policy each keyspace has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EvictionPolicies {
+    others: Option<EvictionPolicy>,
+    exceptions: Vec<(KeyspaceId, Option<EvictionPolicy>)>,
+}
+
+impl EvictionPolicies {
+    /// The policies of some keyspaces, and that of all others. `None` keeps all entries.
+    pub fn new(others: Option<EvictionPolicy>, exceptions: Vec<(KeyspaceId, Option<EvictionPolicy>)>) -> Self {
+        Self { others, exceptions }
+    }
+
+    /// The policy of a keyspace.
+    fn of(&self, space: KeyspaceId) -> Option<EvictionPolicy> {
+        self.exceptions.iter().find(|(other, _)| *other == space).map_or(self.others, |(_, policy)| *policy)
+    }
+}
+
+impl From<Option<EvictionPolicy>> for EvictionPolicies {
+    fn from(policy: Option<EvictionPolicy>) -> Self {
+        Self::new(policy, Vec::new())
+    }
+}
+
+/// Where one choice looks: in the keyspaces that have this policy.
+#[derive(Clone, Copy)]
+struct Scope<'p> {
+    policies: &'p EvictionPolicies,
+    policy: EvictionPolicy,
+}
+
+impl Scope<'_> {
+    fn has(self, space: KeyspaceId) -> bool {
+        self.policies.of(space) == Some(self.policy)
+    }
+}
+
 /// What may be evicted next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Candidate {
@@ -77,21 +115,22 @@ struct Candidate {
     hash: u64,
 }
 
-/// The best candidates seen so far, worst first.
-#[derive(Default)]
+/// The best candidates seen so far under one policy, worst first.
 pub struct Pool {
-    policy: Option<EvictionPolicy>,
+    policy: EvictionPolicy,
     candidates: Vec<Candidate>,
 }
 
-impl Pool {
-    fn reset_for(&mut self, policy: EvictionPolicy) {
-        if self.policy != Some(policy) {
-            self.policy = Some(policy);
-            self.candidates.clear();
-        }
-    }
+/// The pool of a policy.
+fn pool_of(pools: &mut Vec<Pool>, policy: EvictionPolicy) -> &mut Pool {
+    let place = pools.iter().position(|pool| pool.policy == policy).unwrap_or_else(|| {
+        pools.push(Pool { policy, candidates: Vec::new() });
+        pools.len() - 1
+    });
+    &mut pools[place]
+}
 
+impl Pool {
     fn wants(&self, score: u64) -> bool {
         self.candidates.len() < POOL_LEN || self.candidates[0].score < score
     }
@@ -111,45 +150,45 @@ impl Pool {
 }
 
 impl MemEngine {
-    /// The key to evict next under the policy; the caller logs its deletion and removes it. `None` when nothing is in
-    /// the policy's scope.
-    pub fn victim(&mut self, policy: EvictionPolicy) -> Option<Key<'_>> {
-        if self.spaces.iter().flatten().all(|space| population(space, policy) == 0) {
-            return None;
-        }
+    /// The key to evict next under the policies; the caller logs its deletion and removes it. `None` when nothing is in
+    /// the scope of any. Each policy is as likely as there are entries in its scope.
+    pub fn victim(&mut self, policies: &EvictionPolicies) -> Option<Key<'_>> {
+        let policy = policies.of(self.random_space(|id| policies.of(id))?)?;
+        let scope = Scope { policies, policy };
         let (space, handle) = match policy.order {
-            EvictionOrder::Random => self.random_victim(policy)?,
-            _ => self.pooled_victim(policy)?,
+            EvictionOrder::Random => self.random_victim(scope)?,
+            _ => self.pooled_victim(scope)?,
         };
         let bytes = self.entries.key(handle);
         Some(Key { bytes, hash: self.hasher.hash(bytes), slot: slot_of(bytes), space })
     }
 
-    fn pooled_victim(&mut self, policy: EvictionPolicy) -> Option<(KeyspaceId, u32)> {
-        let mut pool = std::mem::take(&mut self.pool);
-        pool.reset_for(policy);
+    fn pooled_victim(&mut self, scope: Scope<'_>) -> Option<(KeyspaceId, u32)> {
+        let mut pools = std::mem::take(&mut self.pools);
+        let pool = pool_of(&mut pools, scope.policy);
         let mut sampled = 0;
         let victim = loop {
             if sampled < BUCKET_SAMPLES || pool.candidates.is_empty() {
                 if sampled == BUCKET_SAMPLES_MAX {
-                    break self.any_in_scope(policy);
+                    break self.any_in_scope(scope);
                 }
                 sampled += 1;
-                self.sample(policy, &mut pool);
+                self.sample(scope, pool);
                 continue;
             }
             let candidate = pool.candidates.pop().expect("it is not empty");
-            if let Some(handle) = self.still_stands(policy, candidate) {
+            if let Some(handle) = self.still_stands(scope, candidate) {
                 break Some((candidate.space, handle));
             }
         };
-        self.pool = pool;
+        self.pools = pools;
         victim
     }
 
     /// Offers entries of a random database to the pool.
-    fn sample(&mut self, policy: EvictionPolicy, pool: &mut Pool) {
-        let Some(id) = self.random_space(policy) else { return };
+    fn sample(&mut self, scope: Scope<'_>, pool: &mut Pool) {
+        let policy = scope.policy;
+        let Some(id) = self.random_space_of(scope) else { return };
         let space = self.spaces[id.index()].as_mut().expect("a space with entries");
         let Self { heap, entries, stamps, hasher, rng, .. } = self;
         let mut offer = |handle: u32| {
@@ -194,18 +233,22 @@ impl MemEngine {
     }
 
     /// The entry of a candidate, if it is there and as good a victim as when it was seen.
-    fn still_stands(&self, policy: EvictionPolicy, candidate: Candidate) -> Option<u32> {
+    fn still_stands(&self, scope: Scope<'_>, candidate: Candidate) -> Option<u32> {
+        if !scope.has(candidate.space) {
+            return None;
+        }
         let space = self.space(candidate.space)?;
         let is_it = |handle| self.hasher.hash(self.entries.key(handle)) == candidate.hash;
         let Found { handle, .. } = space.table.find_where(&self.heap, candidate.hash, is_it)?;
         let expiration = || self.entries.expiration(handle);
-        let score = score(policy, self.entries.stamp(handle), expiration, &self.stamps)?;
+        let score = score(scope.policy, self.entries.stamp(handle), expiration, &self.stamps)?;
         (score >= candidate.score).then_some(handle)
     }
 
-    fn random_victim(&mut self, policy: EvictionPolicy) -> Option<(KeyspaceId, u32)> {
+    fn random_victim(&mut self, scope: Scope<'_>) -> Option<(KeyspaceId, u32)> {
+        let policy = scope.policy;
         for _ in 0..BUCKET_SAMPLES_MAX {
-            let id = self.random_space(policy)?;
+            let id = self.random_space_of(scope)?;
             let space = self.spaces[id.index()].as_ref().expect("a space with entries");
             let mut chosen = None;
             if samples_index(space, policy) {
@@ -222,28 +265,40 @@ impl MemEngine {
                 return Some((id, handle));
             }
         }
-        self.any_in_scope(policy)
+        self.any_in_scope(scope)
     }
 
-    /// A database, as likely as it has entries in scope.
-    fn random_space(&mut self, policy: EvictionPolicy) -> Option<KeyspaceId> {
-        let total: u64 = self.spaces.iter().flatten().map(|space| population(space, policy)).sum();
+    /// A keyspace in scope, as likely as it has entries in scope.
+    fn random_space_of(&mut self, scope: Scope<'_>) -> Option<KeyspaceId> {
+        self.random_space(|id| scope.has(id).then_some(scope.policy))
+    }
+
+    /// A keyspace, as likely as it has entries in the scope of its policy.
+    fn random_space(&mut self, policy_of: impl Fn(KeyspaceId) -> Option<EvictionPolicy>) -> Option<KeyspaceId> {
+        let populations = || {
+            self.spaces.iter().enumerate().filter_map(|(id, space)| {
+                let id = KeyspaceId(id as u32);
+                Some((id, population(space.as_ref()?, policy_of(id)?)))
+            })
+        };
+        let total: u64 = populations().map(|(_, population)| population).sum();
+        if total == 0 {
+            return None;
+        }
         let mut place = self.rng.below(total);
-        self.spaces.iter().enumerate().find_map(|(id, space)| {
-            let population = population(space.as_ref()?, policy);
-            match place.checked_sub(population) {
-                Some(rest) => {
-                    place = rest;
-                    None
-                }
-                None => Some(KeyspaceId(id as u32)),
+        populations().find_map(|(id, population)| match place.checked_sub(population) {
+            Some(rest) => {
+                place = rest;
+                None
             }
+            None => Some(id),
         })
     }
 
     /// Some entry in scope, found by walking from a random place on: what is left when sampling has no luck (V2).
-    fn any_in_scope(&mut self, policy: EvictionPolicy) -> Option<(KeyspaceId, u32)> {
-        let id = self.random_space(policy)?;
+    fn any_in_scope(&mut self, scope: Scope<'_>) -> Option<(KeyspaceId, u32)> {
+        let policy = scope.policy;
+        let id = self.random_space_of(scope)?;
         let table = &self.spaces[id.index()].as_ref()?.table;
         let start = self.rng.next_u64();
         let mut from = start;

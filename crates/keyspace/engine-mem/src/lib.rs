@@ -57,7 +57,7 @@ mod wheel;
 
 pub use compressed::CompressedUse;
 pub use engine_impl::MemEngine;
-pub use eviction::{EvictionOrder, EvictionPolicy, EvictionScope};
+pub use eviction::{EvictionOrder, EvictionPolicies, EvictionPolicy, EvictionScope};
 pub use hints::{MemHints, Way};
 pub use memory::{MemoryKind, MemoryUse};
 pub use shared_arena::MemoryArena;

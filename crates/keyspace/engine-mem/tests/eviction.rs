@@ -4,7 +4,9 @@
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng};
 use engine::{Encoding, Engine, ExtFields, Key, NewEntry, Type, Value};
-use engine_mem::{EvictionOrder, EvictionPolicy, EvictionScope, MemEngine, MemoryUse, SharedStampMode, StampMode};
+use engine_mem::{
+    EvictionOrder, EvictionPolicies, EvictionPolicy, EvictionScope, MemEngine, MemoryUse, SharedStampMode, StampMode,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -29,10 +31,14 @@ impl Cache {
     }
 
     fn set(&mut self, number: u64, expire_at: Option<i64>) {
+        self.set_in(SPACE, number, expire_at);
+    }
+
+    fn set_in(&mut self, space: KeyspaceId, number: u64, expire_at: Option<i64>) {
         let bytes = number.to_le_bytes();
         let value = Value::Bytes(b"value");
         let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at, fields: ExtFields::NONE };
-        self.engine.write(&Key::new(&self.hasher, SPACE, &bytes), &new);
+        self.engine.write(&Key::new(&self.hasher, space, &bytes), &new);
     }
 
     fn get(&mut self, number: u64) -> bool {
@@ -41,7 +47,7 @@ impl Cache {
     }
 
     fn evict(&mut self, policy: EvictionPolicy) -> Option<u64> {
-        let bytes = self.engine.victim(policy)?.bytes.to_vec();
+        let bytes = self.engine.victim(&Some(policy).into())?.bytes.to_vec();
         assert!(self.engine.remove(&Key::new(&self.hasher, SPACE, &bytes)));
         Some(u64::from_le_bytes(bytes.try_into().unwrap()))
     }
@@ -237,4 +243,37 @@ fn random_takes_everything_in_the_end() {
     (0..3_000).for_each(|number| cache.set(number, None));
     assert_eq!(std::iter::from_fn(|| cache.evict(policy)).count(), 3_000);
     assert_eq!(cache.engine.len(SPACE), 0);
+}
+
+/// Each keyspace loses what its own policy allows, until nothing is left in any scope. A policy that changes holds at
+/// once, also for candidates that were seen under the one before.
+#[test]
+fn each_keyspace_has_its_own_policy() {
+    const KEPT: KeyspaceId = KeyspaceId(1);
+    const EXPIRING: KeyspaceId = KeyspaceId(2);
+    let lru = EvictionPolicy { scope: EvictionScope::All, order: EvictionOrder::Lru };
+    let ttl = EvictionPolicy { scope: EvictionScope::Expiring, order: EvictionOrder::Ttl };
+    let policies = EvictionPolicies::new(Some(lru), vec![(KEPT, None), (EXPIRING, Some(ttl))]);
+    let mut cache = Cache::new(StampMode::Recency);
+    for number in 0..1_000 {
+        cache.set(number, None);
+        cache.set_in(KEPT, number, Some(START + 1_000_000));
+        cache.set_in(EXPIRING, number, (number % 2 == 0).then_some(START + 1_000_000));
+    }
+    let mut evict = |policies: &EvictionPolicies| {
+        let key = cache.engine.victim(policies)?;
+        let (space, bytes) = (key.space, key.bytes.to_vec());
+        assert!(cache.engine.remove(&Key::new(&cache.hasher, space, &bytes)));
+        Some(space)
+    };
+    for _ in 0..100 {
+        assert_ne!(evict(&policies), Some(KEPT));
+    }
+    let only_expiring = EvictionPolicies::new(None, vec![(EXPIRING, Some(ttl))]);
+    for _ in 0..100 {
+        assert_eq!(evict(&only_expiring), Some(EXPIRING));
+    }
+    while evict(&policies).is_some() {}
+    assert_eq!(evict(&EvictionPolicies::default()), None);
+    assert_eq!([SPACE, KEPT, EXPIRING].map(|space| cache.engine.len(space)), [0, 1_000, 500]);
 }

@@ -1,9 +1,11 @@
 //! The store follows the settings: its memory budget, its compression, and which collections are packed.
 
+use base::DbIndex;
 use config::{CompressionCodec, CompressionTime, EvictionPolicy, Settings};
 use engine_mem::{EvictionOrder, EvictionScope, StampMode};
 use store::Store;
 use store::compression::{self, Codec};
+use store::evict::Policies;
 
 /// Puts the settings of the store into force.
 pub(crate) fn follow_settings(store: &Store, settings: &Settings) {
@@ -13,25 +15,32 @@ pub(crate) fn follow_settings(store: &Store, settings: &Settings) {
 }
 
 fn set_budget(store: &Store, settings: &Settings) {
+    let (log_factor, decay_minutes) = (settings.lfu_log_factor, settings.lfu_decay_minutes);
+    let stamps = match settings.counts_uses() {
+        true => StampMode::Frequency { log_factor, decay_minutes },
+        false => StampMode::Recency,
+    };
+    let own = settings.policies_of_databases().into_iter();
+    let policies = Policies {
+        databases: own.map(|(number, policy)| (DbIndex(number), policy_of(policy))).collect(),
+        others: policy_of(settings.maxmemory_policy),
+    };
+    store.set_budget(settings.maxmemory_bytes, policies, stamps);
+}
+
+fn policy_of(policy: EvictionPolicy) -> Option<engine_mem::EvictionPolicy> {
     use EvictionPolicy as P;
-    let policy = |scope, order| Some(engine_mem::EvictionPolicy { scope, order });
-    let policy = match settings.maxmemory_policy {
+    let policy_of = |scope, order| Some(engine_mem::EvictionPolicy { scope, order });
+    match policy {
         P::NoEviction => None,
-        P::AllkeysLru => policy(EvictionScope::All, EvictionOrder::Lru),
-        P::AllkeysLfu => policy(EvictionScope::All, EvictionOrder::Lfu),
-        P::AllkeysRandom => policy(EvictionScope::All, EvictionOrder::Random),
-        P::VolatileLru => policy(EvictionScope::Expiring, EvictionOrder::Lru),
-        P::VolatileLfu => policy(EvictionScope::Expiring, EvictionOrder::Lfu),
-        P::VolatileRandom => policy(EvictionScope::Expiring, EvictionOrder::Random),
-        P::VolatileTtl => policy(EvictionScope::Expiring, EvictionOrder::Ttl),
-    };
-    let stamps = match settings.maxmemory_policy {
-        P::AllkeysLfu | P::VolatileLfu => {
-            StampMode::Frequency { log_factor: settings.lfu_log_factor, decay_minutes: settings.lfu_decay_minutes }
-        }
-        _ => StampMode::Recency,
-    };
-    store.set_budget(settings.maxmemory_bytes, policy, stamps);
+        P::AllkeysLru => policy_of(EvictionScope::All, EvictionOrder::Lru),
+        P::AllkeysLfu => policy_of(EvictionScope::All, EvictionOrder::Lfu),
+        P::AllkeysRandom => policy_of(EvictionScope::All, EvictionOrder::Random),
+        P::VolatileLru => policy_of(EvictionScope::Expiring, EvictionOrder::Lru),
+        P::VolatileLfu => policy_of(EvictionScope::Expiring, EvictionOrder::Lfu),
+        P::VolatileRandom => policy_of(EvictionScope::Expiring, EvictionOrder::Random),
+        P::VolatileTtl => policy_of(EvictionScope::Expiring, EvictionOrder::Ttl),
+    }
 }
 
 fn set_compression(store: &Store, settings: &Settings) {

@@ -126,7 +126,7 @@ impl Policy {
                 age_ms: limit(settings.checkpoint_retain_seconds).map(|seconds| seconds.saturating_mul(1000)),
                 space: limit(settings.checkpoint_retain_bytes).map_or(Space::Automatic, Space::Bytes),
             },
-            disk_databases: settings.database_engines.on_disk().collect(),
+            disk_databases: settings.per_database.on_disk().collect(),
             tier: settings.tier_dir.as_ref().map(|dir| TierPolicy {
                 dir: dir.clone(),
                 options: tier::Options {

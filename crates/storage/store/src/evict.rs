@@ -15,7 +15,7 @@ use crate::store::Store;
 use crate::txn::{At, Scratch, Txn};
 use base::{DbIndex, Rng, ShardId};
 use engine::{Effect, Engine, Keyspace, NotifyClass, WriteClass};
-use engine_mem::{EvictionPolicy, SharedStampMode, StampMode};
+use engine_mem::{EvictionPolicies, EvictionPolicy, SharedStampMode, StampMode};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -25,7 +25,7 @@ pub struct Budget {
     max_bytes: AtomicU64,
     /// What others hold that counts as the engines' memory does.
     others: OnceLock<Box<dyn Fn() -> u64 + Send + Sync>>,
-    policy: RwLock<Option<EvictionPolicy>>,
+    policies: RwLock<Arc<Policies>>,
     /// How access is stamped, so that the policy can choose victims. Shards follow it.
     pub(crate) stamps: Arc<SharedStampMode>,
     /// Counts choices of a shard: each draws its chance from the number.
@@ -39,7 +39,7 @@ impl Default for Budget {
         Self {
             max_bytes: AtomicU64::new(u64::MAX),
             others: OnceLock::new(),
-            policy: RwLock::default(),
+            policies: RwLock::default(),
             stamps: Arc::default(),
             choices: AtomicU64::default(),
             largest: Default::default(),
@@ -52,8 +52,31 @@ impl Budget {
         self.max_bytes.load(Ordering::Relaxed)
     }
 
-    fn policy(&self) -> Option<EvictionPolicy> {
-        *self.policy.read().unwrap_or_else(PoisonError::into_inner)
+    /// The policies; `None` when no database may lose entries.
+    fn policies(&self) -> Option<Arc<Policies>> {
+        let policies = Arc::clone(&self.policies.read().unwrap_or_else(PoisonError::into_inner));
+        policies.evicts().then_some(policies)
+    }
+}
+
+/// Which policy each database has; `None` keeps all its entries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policies {
+    /// Of databases with one of their own.
+    pub databases: Vec<(DbIndex, Option<EvictionPolicy>)>,
+    /// Of all others.
+    pub others: Option<EvictionPolicy>,
+}
+
+impl Policies {
+    fn evicts(&self) -> bool {
+        self.others.is_some() || self.databases.iter().any(|(_, policy)| policy.is_some())
+    }
+}
+
+impl From<Option<EvictionPolicy>> for Policies {
+    fn from(others: Option<EvictionPolicy>) -> Self {
+        Self { databases: Vec::new(), others }
     }
 }
 
@@ -78,7 +101,7 @@ const RECLAIM_STEP: usize = 32;
 
 /// What is to be evicted.
 struct Eviction {
-    policy: EvictionPolicy,
+    policies: Arc<Policies>,
     /// About how many bytes to evict.
     wanted: u64,
     /// Nothing is evicted from a shard that has pages to clean.
@@ -126,11 +149,11 @@ const DRAWS_MAX: usize = 16;
 const CHOICES_IN_VAIN_MAX: usize = 4;
 
 impl Store {
-    /// Sets `maxmemory` (0 for none) and its policy (`None` for `noeviction`), and how access is stamped for it. Takes
-    /// no shard lock, so it may be called from a command.
-    pub fn set_budget(&self, max_bytes: u64, policy: Option<EvictionPolicy>, stamps: StampMode) {
+    /// Sets `maxmemory` (0 for none) and what may be evicted for it (`None` for nothing), and how access is stamped.
+    /// Takes no shard lock, so it may be called from a command.
+    pub fn set_budget(&self, max_bytes: u64, policies: impl Into<Policies>, stamps: StampMode) {
         self.budget.max_bytes.store(if max_bytes == 0 { u64::MAX } else { max_bytes }, Ordering::Relaxed);
-        *self.budget.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
+        *self.budget.policies.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policies.into());
         self.budget.stamps.set(stamps);
     }
 
@@ -190,9 +213,9 @@ impl Store {
         if self.gate.keeps_all() {
             return Ok(true);
         }
-        let Some(policy) = self.budget.policy() else { return self.reclaim(worker) };
+        let Some(policies) = self.budget.policies() else { return self.reclaim(worker) };
         let wanted = (bytes as u64 * 2).max(EVICTION_BYTES_MIN).max(excess);
-        let evicted = self.evict_some(&Eviction { policy, wanted, cleans_first: excess > 0 }, worker, scratch)?;
+        let evicted = self.evict_some(&Eviction { policies, wanted, cleans_first: excess > 0 }, worker, scratch)?;
         match () {
             () if !self.is_over_budget() => Ok(true),
             () if !evicted.goes_on => self.reclaim(worker),
@@ -209,9 +232,9 @@ impl Store {
         if self.excess_bytes() == 0 || self.gate.is_loading() || self.gate.keeps_all() {
             return false;
         }
-        let Some(policy) = self.budget.policy() else { return false };
+        let Some(policies) = self.budget.policies() else { return false };
         let wanted = self.excess_bytes().min(EXCESS_STEP_BYTES);
-        let evicted = self.evict_some(&Eviction { policy, wanted, cleans_first: true }, worker, scratch);
+        let evicted = self.evict_some(&Eviction { policies, wanted, cleans_first: true }, worker, scratch);
         evicted.is_ok_and(|evicted| evicted.goes_on) && self.excess_bytes() > 0
     }
 
@@ -304,9 +327,11 @@ impl Store {
             }
             done.bytes += txn.held.get(shard).engine.drop_clean(wanted as usize) as u64;
             let has_dropped = done.bytes > 0;
+            // SWAPDB waits for this shard's lock, so the keyspaces keep their numbers.
+            let policies = self.policies_of_spaces(&eviction.policies);
             while done.count < VICTIMS_PER_LOCKING && done.bytes < wanted {
                 let ShardEngine::Memory(engine) = &mut txn.held.get(shard).engine else { break };
-                let Some(key) = engine.victim(eviction.policy) else { break };
+                let Some(key) = engine.victim(&policies) else { break };
                 let (name, space) = (key.bytes.to_vec(), key.space);
                 let key = self.key(space, &name);
                 done.bytes += txn.cost_bytes(&key).unwrap_or(0);
@@ -317,6 +342,11 @@ impl Store {
             done.goes_on = txn.clean_closely(shard) || has_dropped;
             Ok(done)
         })
+    }
+
+    fn policies_of_spaces(&self, policies: &Policies) -> EvictionPolicies {
+        let space_of = |(db, policy): &(DbIndex, _)| Some((self.spaces.get(*db)?, *policy));
+        EvictionPolicies::new(policies.others, policies.databases.iter().filter_map(space_of).collect())
     }
 
     /// The shard to take a victim from: each as likely as it holds bytes, so that all lose what has been used as

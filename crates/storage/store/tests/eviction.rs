@@ -8,6 +8,7 @@ use engine::{Effect, Encoding, Engine, Key, Keyspace, Type, Value};
 use engine_mem::{EvictionOrder, EvictionPolicy, EvictionScope, StampMode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use store::evict::Policies;
 use store::shard::ShardEngine;
 use store::{At, Blocked, LockSet, Scratch, Store, StoreOptions, Wake, WorkerSet, WriteClass};
 use value::set;
@@ -24,8 +25,12 @@ const KEYS: u64 = 200_000;
 const LRU: EvictionPolicy = EvictionPolicy { scope: EvictionScope::All, order: EvictionOrder::Lru };
 
 fn set_string(store: &Store, scratch: &mut Scratch, name: &str) -> ShardId {
+    set_string_in(store, scratch, DbIndex(0), name)
+}
+
+fn set_string_in(store: &Store, scratch: &mut Scratch, db: DbIndex, name: &str) -> ShardId {
     let value = [b'v'; 100];
-    write(store, scratch, name, value.len(), |key| Effect::Set {
+    write_in(store, scratch, db, name, value.len(), |key| Effect::Set {
         key,
         value: Value::Bytes(&value),
         encoding: Encoding::PLAIN,
@@ -33,10 +38,21 @@ fn set_string(store: &Store, scratch: &mut Scratch, name: &str) -> ShardId {
     })
 }
 
-/// Evicts if there is need, and applies one effect of about `bytes` bytes.
 fn write<'e>(
     store: &Store,
     scratch: &mut Scratch,
+    name: &'e str,
+    bytes: usize,
+    effect: impl FnOnce(Key<'e>) -> Effect<'e>,
+) -> ShardId {
+    write_in(store, scratch, DbIndex(0), name, bytes, effect)
+}
+
+/// Evicts if there is need, and applies one effect of about `bytes` bytes.
+fn write_in<'e>(
+    store: &Store,
+    scratch: &mut Scratch,
+    db: DbIndex,
     name: &'e str,
     bytes: usize,
     effect: impl FnOnce(Key<'e>) -> Effect<'e>,
@@ -51,7 +67,7 @@ fn write<'e>(
         }
     }
     let shard = store.shard_of_bytes(name.as_bytes());
-    let at = At { now: 1_000, db: DbIndex(0), touch: false, worker: 0, writes: WriteClass::Any };
+    let at = At { now: 1_000, db, touch: false, worker: 0, writes: WriteClass::Any };
     let done = store.commit(scratch, &LockSet::One(shard), &at, |txn| {
         let key = txn.key(name.as_bytes());
         txn.apply(&effect(key));
@@ -65,7 +81,7 @@ fn write<'e>(
 fn bounded() -> Store {
     let store = Store::new(StoreOptions {
         shard_count: SHARDS,
-        database_count: 1,
+        database_count: 3,
         clock: Arc::new(ManualClock::new(1_000)),
         entropy: Arc::new(SeededEntropy::new(5)),
         wake: Arc::new(NobodyWaits),
@@ -232,4 +248,37 @@ fn freed_memory_is_not_refused() {
     });
     assert!(done.is_ok());
     assert_eq!(room(&mut scratch), Some(Ok(true)), "all was deleted");
+}
+
+/// A database that may lose entries makes room for all. One with `noeviction` keeps every key, under whatever number
+/// SWAPDB gives its keyspace: the policy is that of the number.
+#[test]
+fn each_database_has_its_own_policy() {
+    let store = bounded();
+    let mut scratch = Scratch::default();
+    let lens = || [0, 1, 2].map(|space| store.each_shard(|shard| shard.engine.len(KeyspaceId(space))).sum::<u64>());
+    let policies = Policies { databases: vec![(DbIndex(1), Some(LRU))], others: None };
+    store.set_budget(MAX_BYTES, policies.clone(), StampMode::Recency);
+    for number in 0..10_000 {
+        set_string_in(&store, &mut scratch, DbIndex(0), &format!("kept:{number:012}"));
+    }
+    for number in 0..60_000 {
+        set_string_in(&store, &mut scratch, DbIndex(1), &format!("cached:{number:012}"));
+    }
+    let [kept, cached, _] = lens();
+    assert!(kept == 10_000 && cached > 10_000 && cached < 55_000, "{kept} and {cached} entries");
+    // A database without eviction takes the room of the one with it.
+    for number in 0..10_000 {
+        set_string_in(&store, &mut scratch, DbIndex(2), &format!("kept:{number:012}"));
+    }
+    assert!(lens()[0] == 10_000 && lens()[1] < cached && lens()[2] == 10_000, "{:?} entries", lens());
+    store.spaces.swap(KeyspaceId(0), KeyspaceId(1));
+    let before = lens();
+    for number in 0..1_000 {
+        set_string_in(&store, &mut scratch, DbIndex(2), &format!("more:{number:012}"));
+    }
+    assert!(lens()[0] < before[0] && lens()[1] == before[1], "{before:?} and then {:?} entries", lens());
+    store.set_budget(1, policies, StampMode::Recency);
+    let end = (0..100_000).map(|_| store.evict(100, 0, &mut scratch)).find(|room| *room != Err(Blocked::Memory));
+    assert_eq!((end, lens()), (Some(Ok(false)), [0, before[1], 11_000]), "only database 1 may lose entries");
 }

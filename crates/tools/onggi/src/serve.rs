@@ -133,6 +133,7 @@ fn banner(loaded: &Loaded, dir: &Path, addresses: &str, page: &str, sandboxed: &
         0 => "no limit (maxmemory 0)".to_owned(),
         bytes => format!("{} MiB, {}", bytes >> 20, settings.maxmemory_policy),
     };
+    let memory = format!("{memory}{}", policies_of(settings));
     let file = loaded.file.as_ref().map_or_else(|| "none".to_owned(), |file| file.display().to_string());
     vec![
         format!("Onggi {} starts, process {}", env!("CARGO_PKG_VERSION"), std::process::id()),
@@ -145,6 +146,19 @@ fn banner(loaded: &Loaded, dir: &Path, addresses: &str, page: &str, sandboxed: &
         format!("page, metrics:  {page}"),
         format!("sandbox:        {sandboxed}"),
     ]
+}
+
+/// Databases whose policy is not that of all, and which one holds for the items of memcached clients.
+fn policies_of(settings: &Settings) -> String {
+    let own = settings.policies_of_databases().into_iter();
+    let own: String = own.map(|(number, policy)| format!("; database {number}: {policy}")).collect();
+    match settings.memcached_database {
+        shared if settings.memcached_port != 0 && settings.own_memcached_database().is_none() => {
+            let policy = settings.policy_of_database(shared);
+            format!("{own}; items of memcached clients are in database {shared}, as other keys are: {policy}")
+        }
+        _ => own,
+    }
 }
 
 /// What the settings guarantee in a power cut, in a few words.

@@ -20,7 +20,8 @@ pub fn lines(ctx: &mut Ctx<'_>) {
     line(ctx, "inter", if inter.is_empty() { "NULL" } else { &inter });
     line(ctx, "verbosity", verbosity(&settings));
     line(ctx, "oldest", 0);
-    line(ctx, "evictions", if settings.maxmemory_policy == config::EvictionPolicy::NoEviction { "off" } else { "on" });
+    let policy = settings.policy_of_database(ctx.session.db.0);
+    line(ctx, "evictions", if policy == config::EvictionPolicy::NoEviction { "off" } else { "on" });
     line(ctx, "domain_socket", "NULL");
     line(ctx, "growth_factor", "1.00");
     line(ctx, "chunk_size", 1);

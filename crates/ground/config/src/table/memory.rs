@@ -26,7 +26,9 @@ pub(super) static MEMORY: &[Directive] = &[
         "",
         "What makes room when the budget is used up: `allkeys-` policies evict any key, `volatile-` policies only keys \
          with an expiration; `lru` the least recently used, `lfu` the least frequently used, `ttl` the one that expires \
-         first. `noeviction` refuses commands that need memory.",
+         first. `noeviction` refuses commands that need memory. `database` gives one database another \
+         policy, and one that memcached clients have for themselves (`memcached-database` other than 0) has `allkeys-lru` \
+         unless it is given one.",
     ),
     Directive::not_needed(
         "maxmemory-samples",

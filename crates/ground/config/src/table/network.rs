@@ -158,7 +158,9 @@ pub(super) static MEMCACHED: &[Directive] = &[
         integer!(memcached_database: 0, INT_MAX),
         "0",
         "",
-        "The database that memcached clients use. RESP clients see the same entries there.",
+        "The database that memcached clients use. RESP clients see the same entries there. A database other than 0 is a \
+         cache: it has `maxmemory-policy allkeys-lru` (`allkeys-lfu` where keys are counted) unless `database` says \
+         otherwise. In 0, `maxmemory-policy` holds.",
     )
     .at_start(),
     Directive::supported(

@@ -33,6 +33,8 @@ pub(super) struct Applied {
     pub(super) acceptor: AcceptorHandle,
     pub(super) memory: Arc<ClientMemory>,
     pub(super) file: Option<PathBuf>,
+    /// The databases that the server keeps on disk, ascending.
+    pub(super) on_disk: Vec<u32>,
     pub(super) tls: Arc<tls::Contexts>,
     /// The log, which follows its settings; `None` without a data directory.
     pub(super) tell: Option<Arc<dyn Tell>>,
@@ -52,7 +54,7 @@ impl Apply for Applied {
                 .acceptor
                 .move_to(&places(settings), backlog(settings))
                 .map_err(|(address, error)| format!("cannot listen on {address}: {error}")),
-            "database" => {
+            "database" if settings.per_database.on_disk().ne(self.on_disk.iter().copied()) => {
                 Err("the engine of a database is fixed while the server runs, and once it has been written to. Give \
                                an empty database another engine at a start: --database '0 engine disk'"
                     .to_owned())

@@ -98,6 +98,7 @@ impl Server {
             acceptor: acceptor.clone(),
             memory: memory.clone(),
             file,
+            on_disk: settings.per_database.on_disk().collect(),
             tls: contexts.clone(),
             tell: kept.as_ref().map(|kept| kept.tell.clone()),
         };
@@ -123,7 +124,7 @@ impl Server {
         // The settings know the server only weakly: it owns them.
         let _ = back.set(Arc::downgrade(&shared));
         let _ = control.server.set(Arc::downgrade(&shared));
-        let has_rows = settings.database_engines.on_disk().next().is_some();
+        let has_rows = settings.per_database.on_disk().next().is_some();
         Ok((Self { shared, mailboxes, workers, kept, audit, memory, replicated, acceptor, has_rows }, recover))
     }
 
