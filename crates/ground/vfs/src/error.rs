@@ -36,7 +36,7 @@ pub mod errno {
 
 /// The operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "each variant is named after the one trait method it stands for")]
+#[expect(missing_docs, reason = "each variant is named after the trait method or the kind of access it stands for")]
 pub enum Op {
     Open,
     CreateDir,
@@ -57,6 +57,10 @@ pub enum Op {
     Allocate,
     PunchHole,
     Len,
+    Map,
+    Load,
+    Store,
+    Fence,
 }
 
 impl Op {
@@ -82,6 +86,10 @@ impl Op {
             Op::Allocate => "allocate",
             Op::PunchHole => "punch hole",
             Op::Len => "length",
+            Op::Map => "map",
+            Op::Load => "load",
+            Op::Store => "store",
+            Op::Fence => "fence",
         }
     }
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{FsError, Op, Result};
+use crate::region::Region;
 
 /// A place for files. Shared by all threads. No method takes longer than its system calls.
 ///
@@ -65,6 +66,17 @@ pub trait FileSystem: Send + Sync + fmt::Debug {
 
     /// Size and free space of the device that holds this path.
     fn free_space(&self, path: &Path) -> Result<Space>;
+
+    /// Opens a file for writing through memory and maps its first `len` bytes, at least one. A shorter file grows to
+    /// `len`, with its space reserved where the file system can, and is then durable as by [`File::sync_all`]. Its name
+    /// is durable as V3 says. [`Region::kind`] shows what the file system granted.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); out of space.
+    fn map_writable(&self, path: &Path, options: OpenOptions, len: u64) -> Result<Arc<dyn Region>>;
+
+    /// Whether a reboot loses the files there: they are in memory (tmpfs).
+    fn is_volatile(&self, path: &Path) -> Result<bool>;
 
     /// Whether the name exists. Passes on every error except "not found".
     fn exists(&self, path: &Path) -> Result<bool> {

@@ -26,6 +26,9 @@
 //! V7. `read_at` and `write_at` may transfer less than requested and may fail with `Interrupted`; the `exact` and `all`
 //!     methods hide both. Nothing else is repeated automatically, least of all a sync.
 //!
+//! V8. A file that is written through memory ([`FileSystem::map_writable`]) follows R1 to R4 of [`Region`]'s module: on
+//!     persistent memory a fence makes writes durable, in the page cache a system call does.
+//!
 //! V2 to V5 are what remains after POSIX and published failure studies (Pillai et al., OSDI 2014; Rebello et al.,
 //! USENIX ATC 2020); [`SimFs`] withholds everything beyond them. `sim.rs` lists its own rules. [`replace_file`] is
 //! the correct sequence for replacing a small file; use it wherever a file is replaced as a whole.
@@ -61,19 +64,24 @@
 #![deny(unsafe_code)]
 
 mod aligned;
+mod bus;
 mod error;
 mod file_system;
 mod mapping;
 mod out;
 mod real;
+mod real_region;
+mod region;
 mod replace;
 mod residency;
 mod sim;
+mod stores;
 
 pub use aligned::{AlignedBuf, DIRECT_ALIGNMENT, HUGE_PAGE_BYTES};
 pub use error::{FsError, Op, Result, errno, further_causes, reason};
 pub use file_system::{AllocateLen, DirEntry, File, FileKind, FileLock, FileSystem, Metadata, OpenOptions, Space};
 pub use out::OutFile;
 pub use real::RealFs;
+pub use region::{Region, RegionKind};
 pub use replace::{REPLACEMENT_SUFFIX, create_dirs_synced, read_file, replace_file};
 pub use sim::{Argument, CrashModel, CrashPoint, Fault, Outage, Outcome, SimFs, SimOptions, SyncCall, TraceEntry};

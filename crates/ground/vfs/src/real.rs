@@ -17,10 +17,15 @@ use crate::file_system::{
     lock_text, wrote_nothing,
 };
 use crate::mapping::Mapping;
+use crate::real_region::RealRegion;
+use crate::region::Region;
 
 /// The real file system. Relative paths are relative to the process' working directory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealFs;
+
+/// Kinds of file systems that are in memory: tmpfs, ramfs (`statfs`, magic.h).
+const VOLATILE_KINDS: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
 impl FileSystem for RealFs {
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn File>> {
@@ -119,6 +124,33 @@ impl FileSystem for RealFs {
         let device = rustix::fs::statvfs(path).map_err(|e| FsError::io(Op::Space, path, e))?;
         let unit = device.f_frsize;
         Ok(Space { total: device.f_blocks.saturating_mul(unit), available: device.f_bavail.saturating_mul(unit) })
+    }
+
+    fn map_writable(&self, path: &Path, options: OpenOptions, len: u64) -> Result<Arc<dyn Region>> {
+        let error = |errno| FsError::io(Op::Map, path, errno);
+        if len == 0 {
+            return Err(error(rustix::io::Errno::INVAL));
+        }
+        let options = OpenOptions { write: true, direct: false, mapped: false, ..options };
+        let file = open_file(path, options).map_err(|e| FsError::io(Op::Open, path, e))?;
+        let file = RealFile { file, path: path.into(), alignment: 1, mapping: None };
+        let is_new = file.len()? < len;
+        if is_new {
+            match file.allocate(0, len, AllocateLen::Extend) {
+                // A full device then fails a store.
+                Err(e) if e.kind() == io::ErrorKind::Unsupported => file.set_len(len)?,
+                allocated => allocated?,
+            }
+            file.sync_all()?;
+        }
+        let RealFile { file, path, .. } = file;
+        let region = RealRegion::new(file, Arc::clone(&path), len, is_new);
+        Ok(Arc::new(region.map_err(|e| FsError::io(Op::Map, path, e))?))
+    }
+
+    fn is_volatile(&self, path: &Path) -> Result<bool> {
+        let found = rustix::fs::statfs(path).map_err(|e| FsError::io(Op::Space, path, e))?;
+        Ok(VOLATILE_KINDS.contains(&found.f_type))
     }
 }
 

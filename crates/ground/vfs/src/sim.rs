@@ -22,6 +22,9 @@
 //! S5. A failed sync drops changes: the next one returns `Ok` and saves nothing that the failed one should have saved.
 //! S6. A process kill loses nothing once a call has returned: the page cache survives.
 //!
+//! S7. With `SimOptions::is_dax`, mapped files are persistent memory: every subset of the 8-byte words that are not
+//!     fenced is a possible crash ([`CrashPoint::with_word_state`] enumerates them). Otherwise S2 holds for them too.
+//!
 //! The model is more hostile than any one file system: a program that survives it relies on POSIX and on nothing else.
 //! Not modelled: modification times, permissions, and stale blocks of other files in new ones.
 //!
@@ -36,8 +39,10 @@ mod file_node;
 mod image;
 mod names;
 mod sim_file;
+mod sim_region;
 mod state;
 mod trace;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -52,10 +57,12 @@ pub use trace::{Argument, Outcome, TraceEntry};
 
 use crate::error::{FsError, Op, Result};
 use crate::file_system::{
-    Create, DirEntry, File, FileLock, FileSystem, Metadata, OpenOptions, Space, lock_owner, lock_text,
+    AllocateLen, Create, DirEntry, File, FileLock, FileSystem, Metadata, OpenOptions, Space, lock_owner, lock_text,
 };
+use crate::region::{Region, RegionKind};
 use disk::Disk;
 use sim_file::{SimFile, SimLock};
+use sim_region::SimRegion;
 use state::{Call, Core};
 
 /// Properties of a simulated machine. `SimOptions::default()` has no faults and unlimited space.
@@ -71,6 +78,8 @@ pub struct SimOptions {
     pub short_transfer_one_in: u32,
     /// One in this many reads and writes fails with EINTR, without effect; 0 for none.
     pub interrupt_one_in: u32,
+    /// Mapped files are on persistent memory. Without it they are in the page cache.
+    pub is_dax: bool,
     /// The modification time of all files, in milliseconds since 1970; `None` if unknown.
     pub modified_ms: Option<i64>,
     /// Number of operations that the trace keeps.
@@ -85,6 +94,7 @@ impl Default for SimOptions {
             crash: CrashModel::default(),
             short_transfer_one_in: 0,
             interrupt_one_in: 0,
+            is_dax: false,
             modified_ms: None,
             trace_len_max: 1024,
         }
@@ -360,6 +370,26 @@ impl FileSystem for SimFs {
             Ok(Space { total, available: state.free_pages().saturating_mul(image::PAGE) })
         })
     }
+
+    fn map_writable(&self, path: &Path, options: OpenOptions, len: u64) -> Result<Arc<dyn Region>> {
+        if len == 0 {
+            return Err(FsError::io(Op::Map, path, rustix::io::Errno::INVAL));
+        }
+        let options = OpenOptions { write: true, direct: false, ..options };
+        let file = self.open_as(Op::Open, path, options)?;
+        if file.len()? < len {
+            file.allocate(0, len, AllocateLen::Extend)?;
+            file.sync_all()?;
+        }
+        let kind = self.core.look(Call::new(Op::Map, &path.into()), |state| {
+            Ok(if state.options.is_dax { RegionKind::Dax } else { RegionKind::Shared })
+        })?;
+        Ok(Arc::new(SimRegion::new(file, len, kind)))
+    }
+
+    fn is_volatile(&self, path: &Path) -> Result<bool> {
+        self.metadata(path).map(|_| false)
+    }
 }
 
 impl fmt::Debug for SimFs {
@@ -398,6 +428,19 @@ impl CrashPoint {
         let mut options = self.options.clone();
         options.seed = options.seed.rotate_left(1) ^ salt;
         SimFs { core: Arc::new(Core::boot(disk, options)) }
+    }
+
+    /// The number of states in which a power cut can leave the words of persistent memory that are not fenced: each
+    /// subset of them. `None` if there are too many to count.
+    pub fn word_states(&self) -> Option<u64> {
+        self.disk.word_states()
+    }
+
+    /// The machine after a power cut that leaves the words in the state of this number, below
+    /// [`word_states`](Self::word_states). Other contents that are not durable are lost, and all names arrive.
+    pub fn with_word_state(&self, number: u64) -> SimFs {
+        let disk = self.disk.with_word_state(number);
+        SimFs { core: Arc::new(Core::boot(disk, self.options.clone())) }
     }
 
     /// [`after`](Self::after) a power cut.

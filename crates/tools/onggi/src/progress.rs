@@ -6,7 +6,7 @@ use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use vfs::{AllocateLen, DirEntry, File, FileLock, FileSystem, FsError, Metadata, OpenOptions, RealFs, Space};
+use vfs::{AllocateLen, DirEntry, File, FileLock, FileSystem, FsError, Metadata, OpenOptions, RealFs, Region, Space};
 
 /// A bar, and the file system whose files advance it.
 pub struct Progress {
@@ -117,6 +117,14 @@ impl FileSystem for Watched {
 
     fn free_space(&self, path: &Path) -> Result<Space, FsError> {
         self.inner.free_space(path)
+    }
+
+    fn map_writable(&self, path: &Path, options: OpenOptions, len: u64) -> Result<Arc<dyn Region>, FsError> {
+        self.inner.map_writable(path, options, len)
+    }
+
+    fn is_volatile(&self, path: &Path) -> Result<bool, FsError> {
+        self.inner.is_volatile(path)
     }
 }
 

@@ -472,6 +472,33 @@ impl Disk {
         Ok(self.file(self.lookup(path)?)?.live())
     }
 
+    /// All files.
+    fn files(&self) -> impl Iterator<Item = &FileNode> {
+        let nodes = (0..self.nodes.len()).filter_map(|index| self.nodes.get(index)?.as_deref());
+        nodes.filter_map(|node| if let Node::File(file) = node { Some(file) } else { None })
+    }
+
+    /// The number of states that words that are not fenced can be left in; `None` if they are too many to count.
+    pub fn word_states(&self) -> Option<u64> {
+        self.files().try_fold(1u64, |states, file| states.checked_mul(file.word_states()?))
+    }
+
+    /// The disk after a power cut that leaves the words in the state of this number. Other pending changes of contents
+    /// are lost; names are as programs see them.
+    pub fn with_word_state(&self, mut state: u64) -> Disk {
+        let mut next = self.after_process_kill();
+        for index in 0..next.nodes.len() {
+            let Some(Some(node)) = next.nodes.get_mut(index) else { continue };
+            if let Node::File(file) = Arc::make_mut(node) {
+                let states = file.word_states().unwrap_or(u64::MAX);
+                *file = FileNode::at_rest(file.with_word_state(state % states), file.links);
+                state /= states;
+            }
+        }
+        let used = next.files().filter(|file| file.links > 0).map(|file| file.live().allocated()).sum();
+        Disk { used, ..next }
+    }
+
     /// Truncates a file to length 0, as opening it with `truncate` does.
     pub fn truncate(&mut self, id: NodeId) {
         self.change_file(id, |file| file.change(Change::Cut(0)));

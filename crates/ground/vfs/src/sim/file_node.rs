@@ -8,6 +8,8 @@
 //! F1. While `diverged` is false, `live` is `durable` with all of `pending` applied in order.
 //! F2. `diverged` files have damage that no call reported (a failed sync, a misdirected write): their synced state is
 //!     the pending changes applied to `durable`, never a copy of `live`.
+//! F3. Words written through persistent memory are in `live` at once and in `durable` after a fence. A file with such
+//!     words is written by nothing else.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use std::sync::Arc;
 use super::cow::CowVec;
 use super::draw::{Draw, Fate, SECTOR, sectors};
 use super::image::Image;
+use super::words::Words;
 
 /// A change that has reached the page cache and may not have reached the medium.
 #[derive(Clone, Debug)]
@@ -51,6 +54,8 @@ pub(super) struct FileNode {
     live: Image,
     durable: Image,
     pending: CowVec<Change>,
+    /// Words written through persistent memory that are not fenced; in `live`, and not in `pending`.
+    words: Words,
     /// Changes that have left `pending` since the file was created; numbers them across syncs.
     retired: u64,
     diverged: bool,
@@ -70,6 +75,39 @@ impl FileNode {
     pub fn change(&mut self, change: Change) {
         change.apply(&mut self.live);
         self.pending.push(change);
+    }
+
+    /// Writes bytes, within the length.
+    pub fn change_bytes(&mut self, bytes: &[u8], offset: u64) {
+        self.change(Change::Write { offset, bytes: bytes.into() });
+    }
+
+    /// Stores bytes through persistent memory, within the length; with `is_flushed`, the next fence covers them.
+    pub fn store(&mut self, bytes: &[u8], offset: u64, is_flushed: bool) {
+        self.live.write(bytes, offset);
+        self.words.store(&self.live, offset..offset + bytes.len() as u64, is_flushed);
+    }
+
+    /// The next fence covers the stores to this range.
+    pub fn flush(&mut self, range: Range<u64>) {
+        self.words.flush(range);
+    }
+
+    /// What was flushed is durable.
+    pub fn fence(&mut self) {
+        self.words.fence(&mut self.durable);
+    }
+
+    /// The number of states that the words that are not fenced can be left in; `None` if there are too many to count.
+    pub fn word_states(&self) -> Option<u64> {
+        self.words.states()
+    }
+
+    /// The result of a power cut that leaves the words in the state of this number, and nothing else that is pending.
+    pub fn with_word_state(&self, number: u64) -> Image {
+        let mut image = self.durable.clone();
+        self.words.apply_state(number, &mut image);
+        image
     }
 
     /// Writes only to the visible contents: the medium never receives the bytes, only a new length.
@@ -93,7 +131,7 @@ impl FileNode {
 
     /// Whether a sync would have nothing to do.
     pub fn is_settled(&self) -> bool {
-        self.pending.is_empty()
+        self.pending.is_empty() && self.words.is_empty()
     }
 
     /// The number to pass to [`sync`](Self::sync) so that it covers all changes so far.
@@ -107,8 +145,10 @@ impl FileNode {
         if covered == self.pending.len() && !self.diverged {
             self.durable = self.live.clone();
             self.pending = CowVec::default();
+            self.words = Words::default();
         } else {
             self.pending.iter().take(covered).for_each(|change| change.apply(&mut self.durable));
+            self.words.settle(&mut self.durable);
             self.pending = self.pending.iter().skip(covered).cloned().collect();
             // A length that a failed sync lost is still dirty metadata: any later sync writes it, over data that never
             // arrives.
@@ -126,6 +166,7 @@ impl FileNode {
         self.durable = self.drawn(draw);
         self.retired += self.pending.len() as u64;
         self.pending = CowVec::default();
+        self.words = Words::default();
         self.diverged = true;
         if reads_show_old {
             self.live = self.durable.clone();
@@ -136,6 +177,10 @@ impl FileNode {
     /// The result of a power cut: each pending length, hole and 512-byte sector independently, in any order.
     pub fn drawn(&self, draw: &mut Draw) -> Image {
         let mut image = self.durable.clone();
+        if !self.words.is_empty() {
+            draw.choose_mood();
+            self.words.draw(&mut image, draw);
+        }
         if self.pending.is_empty() {
             return image;
         }

@@ -92,6 +92,23 @@ impl SimFile {
         Ok(())
     }
 
+    /// A change through memory: counted, and a crash point. The file has space for it.
+    pub fn change(&self, op: Op, argument: Argument, act: impl FnOnce(&mut FileNode) -> io::Result<()>) -> Result<()> {
+        let call = self.call(op, argument);
+        self.core.run(call, |state, _| state.disk.change_file(self.node, act))
+    }
+
+    /// Reads through memory, as far as the file goes.
+    pub fn load(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        let argument = Argument::Range { offset, len: buf.len() as u64 };
+        self.core.look(self.call(Op::Load, argument), |state| {
+            if state.disk.read_fails(self.node, offset..offset.saturating_add(buf.len() as u64)) {
+                return Err(Errno::IO.into());
+            }
+            Ok(state.disk.file(self.node)?.live().read(buf, offset))
+        })
+    }
+
     fn must_be_writable(&self) -> io::Result<()> {
         if self.writable { Ok(()) } else { Err(Errno::BADF.into()) }
     }
