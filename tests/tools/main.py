@@ -19,6 +19,7 @@ import imports
 import installed
 import logs
 import moves
+import objects
 import page
 import promotions
 import repairs
@@ -40,7 +41,7 @@ def main():
             return 1 if tools.failed else 0
         for area in (
             backup, caches, dictionaries, history, imports, logs, exports, follows, replicas, cuts, promotions, moves,
-            page, repairs, signals, supervisor, rows, tiers, installed,
+            page, repairs, signals, supervisor, rows, tiers, objects, installed,
         ):
             area.run(tools)
         return 1 if tools.failed else 0

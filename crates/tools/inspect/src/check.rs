@@ -12,6 +12,7 @@ use cmdlog::{LogEnd, RecoverError, SegmentReader};
 use codec::{CodecError, Dictionary, DictionaryNumber};
 use engine::Effect;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tier::{TierId, offline};
@@ -28,10 +29,52 @@ pub enum Verdict {
     Damaged,
 }
 
+/// What a check says of something that it read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// It was read, and its checksums are correct.
+    Good,
+    /// Information, not a fault.
+    Note,
+    /// Bytes were changed, or a file is missing.
+    Damaged,
+    /// It could not be judged.
+    Unknown,
+}
+
+impl Level {
+    /// The word, such as `damaged`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Note => "note",
+            Self::Damaged => "damaged",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A line of a check: its display begins with the level.
+#[derive(Clone, Copy, Debug)]
+pub struct Finding<'t> {
+    /// The level.
+    pub level: Level,
+    /// What was read, and what is wrong with it.
+    pub text: &'t str,
+}
+
+impl fmt::Display for Finding<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = if self.level == Level::Damaged { "DAMAGED" } else { self.level.word() };
+        write!(f, "{word:<8} {}", self.text)
+    }
+}
+
 /// Reads everything in a directory and reports in `say`, line by line, what it is and what is wrong. Changes nothing.
+///
 /// # Errors
 /// [`ToolError::InUse`] with the process that uses the directory; or the directory cannot be read.
-pub fn check(fs: &Arc<dyn FileSystem>, dir: &Path, say: &mut dyn FnMut(&str)) -> Result<Verdict, ToolError> {
+pub fn check(fs: &Arc<dyn FileSystem>, dir: &Path, say: &mut dyn FnMut(Finding<'_>)) -> Result<Verdict, ToolError> {
     let (dir, _held) = lock(fs, dir)?;
     let mut check = Check { dir: &dir, say, verdict: Verdict::Good };
     check.run()?;
@@ -40,7 +83,7 @@ pub fn check(fs: &Arc<dyn FileSystem>, dir: &Path, say: &mut dyn FnMut(&str)) ->
 
 struct Check<'c> {
     dir: &'c DataDir,
-    say: &'c mut dyn FnMut(&str),
+    say: &'c mut dyn FnMut(Finding<'_>),
     verdict: Verdict,
 }
 
@@ -81,21 +124,21 @@ impl Check<'_> {
     }
 
     fn good(&mut self, what: &str) {
-        (self.say)(&format!("good     {what}"));
+        (self.say)(Finding { level: Level::Good, text: what });
     }
 
     fn note(&mut self, what: &str) {
-        (self.say)(&format!("note     {what}"));
+        (self.say)(Finding { level: Level::Note, text: what });
     }
 
     fn damaged(&mut self, what: &str) {
         self.verdict = self.verdict.max(Verdict::Damaged);
-        (self.say)(&format!("DAMAGED  {what}"));
+        (self.say)(Finding { level: Level::Damaged, text: what });
     }
 
     fn unchecked(&mut self, what: &str) {
         self.verdict = self.verdict.max(Verdict::Unchecked);
-        (self.say)(&format!("unknown  {what}"));
+        (self.say)(Finding { level: Level::Unknown, text: what });
     }
 
     fn checkpoint_error(&mut self, error: &CheckpointError) {

@@ -38,7 +38,7 @@ pub mod text;
 mod tiered;
 
 pub use backup::backup;
-pub use check::{Verdict, check};
+pub use check::{Finding, Level, Verdict, check};
 pub use decode::{Format, Show, decode, lock};
 pub use error::ToolError;
 pub use fields::ShownFields;

@@ -15,6 +15,7 @@ use crate::{echo, interrupt, process};
 use clap::{Args, Subcommand};
 use compare::CompareArgs;
 use run::{FillArgs, RunArgs};
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Load a server and measure it, or compare servers in interleaved rounds.
@@ -22,6 +23,16 @@ use std::path::PathBuf;
 pub struct BenchArgs {
     #[command(subcommand)]
     command: BenchCommand,
+    /// Prints one JSON object with the figures, and no progress.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+impl BenchArgs {
+    /// Whether the figures are wanted as JSON.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
 }
 
 #[derive(Subcommand, Debug)]
@@ -44,24 +55,44 @@ pub enum Outcome {
     TargetMissed,
 }
 
-/// Runs the subcommand.
+/// A benchmark that could run.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// The figures, for `--json`.
+    pub fields: Value,
+}
+
+impl From<Outcome> for Finished {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, fields: json!({}) }
+    }
+}
+
+/// Runs the subcommand. With `--json` it prints nothing, and the caller prints the figures.
 ///
 /// # Errors
 /// Any [`BenchError`]; nothing is retried.
-pub fn run(args: BenchArgs) -> Result<Outcome> {
+pub fn run(args: BenchArgs) -> Result<Finished> {
+    let is_json = args.json;
     process::raise_descriptor_limit();
     if !matches!(args.command, BenchCommand::Echo(_)) {
         interrupt::watch()?;
     }
     match args.command {
-        BenchCommand::Run(args) => args.run(),
-        BenchCommand::Load(args) => args.run(),
-        BenchCommand::Compare(args) => args.run(),
-        BenchCommand::Report(args) => args.run(),
-        BenchCommand::Echo(args) => args.run(),
+        BenchCommand::Run(args) => args.run(is_json),
+        BenchCommand::Load(args) => args.run(is_json),
+        BenchCommand::Compare(args) => args.run(is_json),
+        BenchCommand::Report(args) => args.run(is_json),
+        BenchCommand::Echo(_) if is_json => {
+            Err(BenchError::Usage("--json: echo has no figures; it serves until it is ended".to_owned()))
+        }
+        BenchCommand::Echo(args) => args.run().map(Finished::from),
+        BenchCommand::List if is_json => Ok(Finished { outcome: Outcome::Done, fields: listed() }),
         BenchCommand::List => {
             list();
-            Ok(Outcome::Done)
+            Ok(Outcome::Done.into())
         }
     }
 }
@@ -73,11 +104,13 @@ pub struct ReportArgs {
 }
 
 impl ReportArgs {
-    fn run(self) -> Result<Outcome> {
+    fn run(self, is_json: bool) -> Result<Finished> {
         let results = Results::read(&self.directory.join("results.json"))?;
         crate::report::write(&results, &self.directory)?;
-        println!("{}", markdown::tables(&results).trim_start());
-        Ok(Outcome::Done)
+        if !is_json {
+            println!("{}", markdown::tables(&results).trim_start());
+        }
+        Ok(Finished { outcome: Outcome::Done, fields: output::fields(&results) })
     }
 }
 
@@ -100,6 +133,12 @@ impl EchoArgs {
         echo::serve(listener, self.threads).map_err(|source| BenchError::System { op: "serve echoes", source })?;
         Ok(Outcome::Done)
     }
+}
+
+/// The tests and the placeholders, as [`list`] prints them.
+fn listed() -> Value {
+    let tests = TESTS.iter().map(|test| json!({ "name": test.name, "command": test.command })).collect::<Vec<_>>();
+    json!({ "tests": tests, "placeholders": PLACEHOLDERS.split("; ").collect::<Vec<_>>() })
 }
 
 fn list() {

@@ -122,6 +122,14 @@ pub struct Plan {
 /// # Errors
 /// A server cannot be started, loaded or measured; no results are kept then.
 pub fn run(plan: &Plan, suite: &dyn Suite) -> Result<Results> {
+    run_with(plan, suite, Steps::new()).map(|(results, _)| results)
+}
+
+/// As [`run`], with these steps, which it gives back.
+///
+/// # Errors
+/// As there.
+pub fn run_with(plan: &Plan, suite: &dyn Suite, steps: Steps) -> Result<(Results, Steps)> {
     let (began, clock, machine) = (SystemTime::now(), Instant::now(), Machine::read());
     if !plan.servers.iter().any(|server| server.name == plan.subject) {
         return Err(BenchError::Usage(format!("--subject {}: no server of that name", plan.subject)));
@@ -137,7 +145,6 @@ pub fn run(plan: &Plan, suite: &dyn Suite) -> Result<Results> {
         let why = format!("server {}: suite {} does not speak memcached", server.name, suite.name());
         return Err(BenchError::Usage(why));
     }
-    let steps = Steps::new();
     if machine.load_average > machine.cores as f64 * QUIET_LOAD_PER_CORE {
         steps.warn(&format!(
             "the machine is busy (load average {} on {} cores): costs come out higher, intervals wider",
@@ -152,7 +159,7 @@ pub fn run(plan: &Plan, suite: &dyn Suite) -> Result<Results> {
     harness.steps.finish();
     let sections = sections?;
     left?.iter().for_each(|line| harness.steps.print(line));
-    Ok(Results {
+    let results = Results {
         format: FORMAT,
         suite: suite.name().to_owned(),
         started: machine::utc(began),
@@ -166,7 +173,8 @@ pub fn run(plan: &Plan, suite: &dyn Suite) -> Result<Results> {
         servers: harness.records,
         sections,
         pictures: harness.pictures,
-    })
+    };
+    Ok((results, harness.steps))
 }
 
 /// What the suites share: the plan, a progress bar, and the servers seen so far.

@@ -1,7 +1,7 @@
 //! Progress on standard error: one bar over all steps of a run, with the current activity next to it.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 /// A bar that counts steps, each from 0 to 1. Hidden if standard error is not a terminal.
 #[derive(Debug)]
@@ -9,6 +9,8 @@ pub struct Steps {
     bar: ProgressBar,
     /// Steps begun.
     begun: Cell<u64>,
+    /// Lines and warnings that are not printed, of quiet steps.
+    kept: Option<RefCell<Vec<String>>>,
 }
 
 /// Positions within one step.
@@ -27,7 +29,17 @@ impl Steps {
         let style =
             ProgressStyle::with_template("[{bar:24}] {percent:>3} % {elapsed_precise} left {eta:<5} {wide_msg}");
         bar.set_style(style.expect("a constant template is valid").progress_chars("=> "));
-        Self { bar, begun: Cell::new(0) }
+        Self { bar, begun: Cell::new(0), kept: None }
+    }
+
+    /// Steps that show nothing, and keep their lines: see [`Steps::kept`].
+    pub fn quiet() -> Self {
+        Self { bar: ProgressBar::hidden(), begun: Cell::new(0), kept: Some(RefCell::default()) }
+    }
+
+    /// The lines and warnings of quiet steps, in their order.
+    pub fn kept(self) -> Vec<String> {
+        self.kept.map(RefCell::into_inner).unwrap_or_default()
     }
 
     /// Announces the number of further steps.
@@ -58,12 +70,18 @@ impl Steps {
 
     /// Prints a line of results to standard output, without the bar in it.
     pub fn print(&self, line: &str) {
-        self.bar.suspend(|| println!("{line}"));
+        match &self.kept {
+            Some(kept) => kept.borrow_mut().push(line.to_owned()),
+            None => self.bar.suspend(|| println!("{line}")),
+        }
     }
 
     /// Prints a warning to standard error.
     pub fn warn(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("warning: {line}"));
+        match &self.kept {
+            Some(kept) => kept.borrow_mut().push(format!("warning: {line}")),
+            None => self.bar.suspend(|| eprintln!("warning: {line}")),
+        }
     }
 
     /// Removes the bar.

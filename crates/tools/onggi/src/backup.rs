@@ -2,12 +2,13 @@
 
 use crate::held::{Error, Held, LoginArgs};
 use crate::progress::Progress;
-use crate::tools::failed;
+use crate::report::{JsonArg, Report};
 use base::HistoryId;
 use base::clock::SystemClock;
 use base::random::{Entropy, OsEntropy};
 use clap::Args;
 use loadgen::client::Address;
+use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -25,20 +26,20 @@ pub struct BackupArgs {
     into: PathBuf,
     #[command(flatten)]
     login: LoginArgs,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 /// `onggi backup`
 pub fn run(args: &BackupArgs) -> ExitCode {
-    match copy(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed("backup", &*error),
-    }
+    let report = args.json.report("backup");
+    copy(args, report).unwrap_or_else(|error| report.failed(&*error))
 }
 
-fn copy(args: &BackupArgs) -> Result<(), Error> {
+fn copy(args: &BackupArgs, report: Report) -> Result<ExitCode, Error> {
     let mut held = Held::take(&args.from, &args.login)?;
     let (clock, history) = (SystemClock::new(), HistoryId::random(&mut OsEntropy.rng()));
-    let progress = Progress::new();
+    let progress = Progress::new(report);
     let mut told = |line: &str| progress.say(line);
     let done = inspect::backup(progress.fs(), &clock, &held.directory, held.durable, &args.into, history, &mut told);
     // If this fails, the hold expires.
@@ -46,11 +47,13 @@ fn copy(args: &BackupArgs) -> Result<(), Error> {
     let done = done?;
     released?;
     let begun = done.set.map_or_else(|| "nothing".to_owned(), |set| format!("set {set}"));
-    progress.say(&format!(
+    let line = format!(
         "backup of LSN {}: {begun} and {} records of the log after it; start a server with --dir {}",
         done.lsn,
         done.records,
         args.into.display()
-    ));
-    Ok(())
+    );
+    let fields = json!({ "lsn": done.lsn.0, "checkpoint": done.set.map(|set| set.0), "records": done.records,
+        "dir": args.into.display().to_string() });
+    Ok(progress.ended().result(0, &[line], fields))
 }

@@ -2,17 +2,15 @@
 
 pub use loadgen::cli::BenchArgs;
 
+use crate::report::Report;
+use loadgen::cli::{Finished, Outcome};
 use std::process::ExitCode;
 
 /// Exit codes: 0 done (and, in a comparison, every target met), 1 a target missed, 2 could not run.
 pub fn run(args: BenchArgs) -> ExitCode {
+    let report = Report::new("bench", args.is_json());
     match loadgen::cli::run(args) {
-        Ok(loadgen::cli::Outcome::Done) => ExitCode::SUCCESS,
-        Ok(loadgen::cli::Outcome::TargetMissed) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("onggi bench: {error}");
-            vfs::further_causes(&error).iter().for_each(|cause| eprintln!("  because: {cause}"));
-            ExitCode::from(2)
-        }
+        Ok(Finished { outcome, fields }) => report.result(u8::from(outcome == Outcome::TargetMissed), &[], fields),
+        Err(error) => report.failed(&error),
     }
 }

@@ -15,7 +15,7 @@ mod session;
 mod url;
 mod words;
 
-use crate::tools::failed;
+use crate::report::failed;
 use clap::Args;
 use loadgen::cli::security::SecurityArgs;
 use loadgen::client::{Address, Login};

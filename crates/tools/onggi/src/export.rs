@@ -1,12 +1,13 @@
 //! `onggi export`: converts a data directory to an RDB file that Redis and Valkey load.
 
 use crate::progress::Progress;
-use crate::tools::failed;
+use crate::report::JsonArg;
 use base::clock::SystemClock;
 use base::random::OsEntropy;
 use clap::{Args, ValueEnum};
 use inspect::text::{count, size};
 use migrate::Export;
+use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -31,6 +32,8 @@ pub struct ExportArgs {
     /// The target of the file.
     #[arg(long = "for", value_name = "SERVER", default_value = "redis-7.2")]
     target: Target,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 /// The oldest server that loads the file.
@@ -60,7 +63,7 @@ impl Target {
 
 /// `onggi export`
 pub fn run(args: &ExportArgs) -> ExitCode {
-    let progress = Progress::new();
+    let progress = Progress::new(args.json.report("export"));
     let target = match args.target {
         Target::Redis70 => rdb::Target::V10,
         Target::Redis72 => rdb::Target::V11,
@@ -83,18 +86,16 @@ pub fn run(args: &ExportArgs) -> ExitCode {
                     format!("; {} left out, whose time of expiration has come", count(expired, "key was", "keys were"))
                 }
             };
-            progress.say(&format!("exported {keys}, {bytes}, to {}{expired}", args.file.display()));
+            let mut lines = vec![format!("exported {keys}, {bytes}, to {}{expired}", args.file.display())];
             if done.formless > 0 {
                 let keys = count(done.formless, "key was", "keys were");
-                progress
-                    .say(&format!("{keys} left out: RDB files hold no b+trees, and no collections without elements"));
+                lines.push(format!("{keys} left out: RDB files hold no b+trees, and no collections without elements"));
             }
-            progress.say(args.target.readers());
-            ExitCode::SUCCESS
+            lines.push(args.target.readers().to_owned());
+            let fields = json!({ "file": args.file.display().to_string(), "keys": done.keys, "bytes": done.bytes,
+                "libraries": done.libraries, "left_out_expired": done.expired, "left_out_formless": done.formless });
+            progress.ended().result(0, &lines, fields)
         }
-        Err(error) => {
-            drop(progress);
-            failed("export", &error)
-        }
+        Err(error) => progress.ended().failed(&error),
     }
 }

@@ -2,12 +2,14 @@
 //! directory.
 
 mod cache;
+mod figures;
 mod follow;
 mod pace;
 
 use crate::progress::Progress;
+use crate::report::{JsonArg, Report};
 use crate::tls::TlsArgs;
-use crate::tools::{DAMAGED, failed};
+use crate::tools::DAMAGED;
 use base::Clock;
 use base::clock::SystemClock;
 use base::random::{Entropy, OsEntropy};
@@ -15,6 +17,7 @@ use clap::Args;
 use inspect::text::{count, size};
 use migrate::{Cache, Contents, Examination, Import, Log, MigrateError, Untaken};
 use replication::Primary;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -64,48 +67,57 @@ pub struct ImportArgs {
     databases: u32,
     #[command(flatten)]
     tls: TlsArgs,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 /// `onggi import`
 pub fn run(args: &ImportArgs) -> ExitCode {
+    let report = args.json.report("import");
     if let Some(text) = args.file.to_str().filter(|text| Primary::is_meant_by(text)) {
         return match text.parse() {
-            Ok(primary) => follow::run(args, &primary),
-            Err(error) => failed("import", &error),
+            Ok(primary) => follow::run(args, &primary, report),
+            Err(error) => report.failed(&error),
         };
     }
     if let Some(text) = args.file.to_str().filter(|text| Cache::is_meant_by(text)) {
         return match text.parse() {
-            Ok(cache) => cache::run(args, &cache),
-            Err(error) => failed("import", &error),
+            Ok(cache) => cache::run(args, &cache, report),
+            Err(error) => report.failed(&error),
         };
     }
     if args.follow {
         let text = format!("--follow needs a running server, redis://HOST:PORT; {} is a path", args.file.display());
-        return failed("import", &*Box::<dyn std::error::Error>::from(text));
+        return report.failed(&*Box::<dyn std::error::Error>::from(text));
     }
-    import_file(args)
+    import_file(args, report)
 }
 
 /// Examines or imports a file.
-fn import_file(args: &ImportArgs) -> ExitCode {
-    let progress = Progress::of_file(&args.file);
+fn import_file(args: &ImportArgs, report: Report) -> ExitCode {
+    let progress = Progress::of_file(report, &args.file);
     let done = match &args.dir {
         Some(dir) if !args.dry_run => import(args, dir.clone(), &progress),
         _ => examine(args, &progress),
     };
     match done {
-        Ok(code) => code,
-        Err(error) => {
-            drop(progress);
-            code_of(&error)
+        Ok(done) => {
+            let Done { exit, line, fields } = done;
+            progress.ended().result(exit, &[line], fields)
         }
+        Err(error) => code_of(&error, progress.ended()),
     }
 }
 
+/// The result of an import.
+struct Done {
+    exit: u8,
+    line: String,
+    fields: serde_json::Value,
+}
+
 /// Says an error, and gives its exit code.
-fn code_of(error: &MigrateError) -> ExitCode {
-    let code = failed("import", error);
+fn code_of(error: &MigrateError, report: Report) -> ExitCode {
     match error {
         MigrateError::File { .. }
         | MigrateError::Duplicate { .. }
@@ -115,12 +127,12 @@ fn code_of(error: &MigrateError) -> ExitCode {
         | MigrateError::AppendOnlyCut { .. }
         | MigrateError::AppendOnlyManifest { .. }
         | MigrateError::Command { .. }
-        | MigrateError::Untaken { .. } => ExitCode::from(DAMAGED),
-        _ => code,
+        | MigrateError::Untaken { .. } => report.failed_with(DAMAGED, error),
+        _ => report.failed(error),
     }
 }
 
-fn examine(args: &ImportArgs, progress: &Progress) -> Result<ExitCode, MigrateError> {
+fn examine(args: &ImportArgs, progress: &Progress) -> Result<Done, MigrateError> {
     let now = SystemClock::new().now_ms();
     let examination = Examination { fs: progress.fs(), file: &args.file, now, scratch: std::env::temp_dir() };
     let untaken: Untaken = if migrate::is_append_only(&**progress.fs(), &args.file)? {
@@ -132,15 +144,15 @@ fn examine(args: &ImportArgs, progress: &Progress) -> Result<ExitCode, MigrateEr
         say(progress, &contents);
         contents.untaken
     };
-    if untaken.is_nothing() {
-        progress.say("all of it can be imported");
-        return Ok(ExitCode::SUCCESS);
-    }
-    progress.say("the rest can be imported with --partial");
-    Ok(ExitCode::from(DAMAGED))
+    let (exit, line) = match untaken.is_nothing() {
+        true => (0, "all of it can be imported"),
+        false => (DAMAGED, "the rest can be imported with --partial"),
+    };
+    let fields = json!({ "is_imported": false, "cannot_be_imported": untaken.sentences() });
+    Ok(Done { exit, line: line.to_owned(), fields })
 }
 
-fn import(args: &ImportArgs, dir: PathBuf, progress: &Progress) -> Result<ExitCode, MigrateError> {
+fn import(args: &ImportArgs, dir: PathBuf, progress: &Progress) -> Result<Done, MigrateError> {
     let import = Import {
         fs: progress.fs(),
         file: &args.file,
@@ -151,35 +163,44 @@ fn import(args: &ImportArgs, dir: PathBuf, progress: &Progress) -> Result<ExitCo
     let clock = SystemClock::new();
     if migrate::is_append_only(&**progress.fs(), &args.file)? {
         let imported = migrate::import_log(&import, &clock, &entropy(), &mut |log| say_log(progress, log))?;
-        say_done(progress, imported.set.entries(), imported.set.bytes(), imported.log.databases_needed(), &dir);
+        Ok(done(imported.set.entries(), imported.set.bytes(), imported.log.databases_needed(), &dir))
     } else {
         let imported = migrate::import(&import, &clock, &OsEntropy, &mut |contents| say(progress, contents))?;
-        say_done(progress, imported.set.entries(), imported.set.bytes(), imported.contents.databases_needed(), &dir);
+        Ok(done(imported.set.entries(), imported.set.bytes(), imported.contents.databases_needed(), &dir))
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn entropy() -> Arc<dyn Entropy> {
     Arc::new(OsEntropy)
 }
 
-fn say_done(progress: &Progress, keys: u64, bytes: u64, databases_needed: u32, dir: &Path) {
+/// What was imported.
+fn done(keys: u64, bytes: u64, databases_needed: u32, dir: &Path) -> Done {
+    let fields = json!({ "is_imported": true, "keys": keys, "bytes": bytes, "databases": databases_needed,
+        "dir": dir.display().to_string() });
     let keys = count(keys, "key", "keys");
     let databases = match databases_needed {
         needed @ 17.. => format!(" --databases {needed}"),
         _ => String::new(),
     };
-    progress.say(&format!(
+    let line = format!(
         "imported {keys}, {}; start a server with: onggi serve --dir {}{databases}",
         size(bytes),
         dir.display()
-    ));
+    );
+    Done { exit: 0, line, fields }
 }
 
 fn say_log(progress: &Progress, log: &Log) {
-    migrate::report_log(log).iter().for_each(|line| progress.say(line));
+    match progress.is_json() {
+        true => progress.event("contents", figures::of_log(log)),
+        false => migrate::report_log(log).iter().for_each(|line| progress.say(line)),
+    }
 }
 
 fn say(progress: &Progress, contents: &Contents) {
-    migrate::report(contents).iter().for_each(|line| progress.say(line));
+    match progress.is_json() {
+        true => progress.event("contents", figures::of(contents)),
+        false => migrate::report(contents).iter().for_each(|line| progress.say(line)),
+    }
 }

@@ -13,6 +13,7 @@ mod import;
 mod log;
 mod progress;
 mod renewal;
+mod report;
 mod restore;
 mod serve;
 mod shell;
@@ -63,7 +64,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse_from(with_command(std::env::args_os().collect())).command {
+    let words = with_command(std::env::args_os().collect());
+    let cli = match Cli::try_parse_from(&words) {
+        Ok(cli) => cli,
+        Err(error) => return report::refused(&words, &error).unwrap_or_else(|| error.exit()),
+    };
+    match cli.command {
         Command::Backup(args) => backup::run(&args),
         Command::Bench(args) => bench::run(args),
         Command::Cli(args) => cli::run(*args),

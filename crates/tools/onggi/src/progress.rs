@@ -1,8 +1,10 @@
-//! Shows how far a tool has read or written a file, as a bar on standard error. Draws nothing if standard error is not
-//! a terminal.
+//! Shows how far a tool has read or written a file, as a bar on standard error with an estimate of the time left. Draws
+//! nothing if standard error is not a terminal, or with `--json`.
 
+use crate::report::Report;
 use indicatif::{ProgressBar, ProgressStyle};
-use std::io::{self, IoSlice, Write};
+use serde_json::Value;
+use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,28 +12,29 @@ use vfs::{AllocateLen, DirEntry, File, FileLock, FileSystem, FsError, Metadata, 
 
 /// A bar, and the file system whose files advance it.
 pub struct Progress {
+    report: Report,
     bar: ProgressBar,
     fs: Arc<dyn FileSystem>,
 }
 
 impl Progress {
     /// A bar that appears with the first file, and then shows the current one.
-    pub fn new() -> Self {
-        Self::of(None)
+    pub fn new(report: Report) -> Self {
+        Self::of(report, None)
     }
 
     /// A bar that shows how far this file has been read.
-    pub fn of_file(path: &Path) -> Self {
-        Self::of(Some(path.to_owned()))
+    pub fn of_file(report: Report, path: &Path) -> Self {
+        Self::of(report, Some(path.to_owned()))
     }
 
-    fn of(only: Option<PathBuf>) -> Self {
-        let bar = ProgressBar::no_length();
-        let template = "{msg} [{bar:30}] {bytes} of {total_bytes}, {binary_bytes_per_sec}";
+    fn of(report: Report, only: Option<PathBuf>) -> Self {
+        let bar = if report.is_json() { ProgressBar::hidden() } else { ProgressBar::no_length() };
+        let template = "{msg} [{bar:30}] {bytes} of {total_bytes}, {binary_bytes_per_sec}, {eta} left";
         bar.set_style(ProgressStyle::with_template(template).expect("the template is right").progress_chars("=> "));
         let watch = Watch { bar: bar.clone(), opened: AtomicU64::new(0), shown: AtomicU64::new(0) };
         let fs = Arc::new(Watched { inner: RealFs, watch: Arc::new(watch), only });
-        Self { bar, fs }
+        Self { report, bar, fs }
     }
 
     /// The file system of this machine.
@@ -39,9 +42,29 @@ impl Progress {
         &self.fs
     }
 
-    /// Prints a line to standard output, above the bar. A closed pipe does not affect the work.
+    /// Says a line, above the bar.
     pub fn say(&self, line: &str) {
-        self.bar.suspend(|| _ = writeln!(io::stdout(), "{line}"));
+        self.bar.suspend(|| self.report.say(line));
+    }
+
+    /// Whether it reports in JSON.
+    pub fn is_json(&self) -> bool {
+        self.report.is_json()
+    }
+
+    /// Says something of a level, above the bar.
+    pub fn message(&self, level: &str, text: &str) {
+        self.bar.suspend(|| self.report.message(level, text));
+    }
+
+    /// Prints an event with these fields, in JSON alone.
+    pub fn event(&self, event: &str, fields: Value) {
+        self.report.event(event, fields);
+    }
+
+    /// Removes the bar. What follows is the result.
+    pub fn ended(self) -> Report {
+        self.report
     }
 }
 

@@ -2,12 +2,13 @@
 
 use crate::held::{LoginArgs, Place};
 use crate::progress::Progress;
-use crate::tools::failed;
+use crate::report::JsonArg;
 use base::clock::SystemClock;
 use base::random::{Entropy, OsEntropy};
 use base::{Clock, HistoryId, Lsn};
 use clap::Args;
 use inspect::{Point, When};
+use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -29,6 +30,8 @@ pub struct RestoreArgs {
     into: PathBuf,
     #[command(flatten)]
     login: LoginArgs,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 fn when(text: &str) -> Result<When, String> {
@@ -50,7 +53,8 @@ fn when(text: &str) -> Result<When, String> {
 /// `onggi restore`
 pub fn run(args: &RestoreArgs) -> ExitCode {
     let history = HistoryId::random(&mut OsEntropy.rng());
-    let (progress, clock) = (Progress::new(), SystemClock::new());
+    let report = args.json.report("restore");
+    let (progress, clock) = (Progress::new(report), SystemClock::new());
     let mut say = |line: &str| progress.say(line);
     let restored = args.from.with(&args.login, |source| {
         Ok(inspect::restore(progress.fs(), &clock, source, args.time, &args.into, history, &mut say)?)
@@ -62,16 +66,18 @@ pub fn run(args: &RestoreArgs) -> ExitCode {
                 let ago = calendar::ago(at, clock.now_ms());
                 format!(", {}, {ago}", calendar::local(at, &calendar::system_zone()))
             });
-            progress.say(&format!(
+            let line = format!(
                 "restored the state of LSN {}{time}: {begun} and {} records of the log after it; start a server with \
                  --dir {}",
                 restored.lsn,
                 restored.records,
                 args.into.display()
-            ));
-            ExitCode::SUCCESS
+            );
+            let fields = json!({ "lsn": restored.lsn.0, "at_ms": restored.at_ms, "records": restored.records,
+                "checkpoint": restored.set.map(|set| set.0), "dir": args.into.display().to_string() });
+            progress.ended().result(0, &[line], fields)
         }
-        Err(error) => failed("restore", &*error),
+        Err(error) => report.failed(&*error),
     }
 }
 

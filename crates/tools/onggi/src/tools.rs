@@ -1,11 +1,13 @@
 //! `onggi inspect`, `onggi check` and `onggi repair`: the files of a data directory, without a server.
 
 use crate::progress::Progress;
+use crate::report::{JsonArg, Report};
 use base::HistoryId;
 use base::clock::SystemClock;
 use base::random::{Entropy, OsEntropy};
 use clap::Args;
-use inspect::{Format, Show, ToolError, Verdict};
+use inspect::{Format, Level, RepairPlan, Show, ToolError, Verdict};
+use serde_json::json;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -43,6 +45,8 @@ pub struct InspectArgs {
 pub struct CheckArgs {
     #[command(flatten)]
     dir: DirArg,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 /// The data directory that a tool works on: an argument, or the value of --dir.
@@ -82,10 +86,13 @@ pub struct RepairArgs {
     /// Repairs without asking.
     #[arg(long)]
     yes: bool,
+    #[command(flatten)]
+    json: JsonArg,
 }
 
 /// `onggi inspect`
 pub fn inspect(args: &InspectArgs) -> ExitCode {
+    let report = Report::new("inspect", args.json);
     let show = Show { format: if args.json { Format::Json } else { Format::Text }, full: args.full };
     let mut out = BufWriter::new(io::stdout().lock());
     let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
@@ -94,73 +101,92 @@ pub fn inspect(args: &InspectArgs) -> ExitCode {
         Ok(false) => ExitCode::from(DAMAGED),
         // The reader has closed the pipe, as `head` does.
         Err(ToolError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => failed("inspect", &error),
+        Err(error) => {
+            // What was read before the error comes first.
+            drop(out);
+            report.failed(&error)
+        }
     }
 }
 
 /// `onggi check`
 pub fn check(args: &CheckArgs) -> ExitCode {
-    let progress = Progress::new();
+    let progress = Progress::new(args.json.report("check"));
     let remedy = format!(
         "damaged: see above; run `onggi repair {}`: it says what can be kept and what is lost, and asks before it \
          changes anything",
         args.dir.path().display()
     );
-    let (verdict, last) = match inspect::check(progress.fs(), args.dir.path(), &mut |line| progress.say(line)) {
-        Ok(Verdict::Good) => (ExitCode::SUCCESS, "good: everything is whole, and a start finds it"),
-        Ok(Verdict::Damaged) => (ExitCode::from(DAMAGED), &*remedy),
-        Ok(Verdict::Unchecked) => (ExitCode::from(COULD_NOT), "not all of it could be checked: see above"),
-        Err(error) => return failed("check", &error),
+    let found = inspect::check(progress.fs(), args.dir.path(), &mut |finding| match progress.is_json() {
+        true => progress.message(finding.level.word(), finding.text),
+        false => progress.say(&finding.to_string()),
+    });
+    let report = progress.ended();
+    let (exit, verdict, last) = match found {
+        Ok(Verdict::Good) => (0, Level::Good, "good: everything is whole, and a start finds it"),
+        Ok(Verdict::Damaged) => (DAMAGED, Level::Damaged, &*remedy),
+        Ok(Verdict::Unchecked) => (COULD_NOT, Level::Unknown, "not all of it could be checked: see above"),
+        Err(error) => return report.failed(&error),
     };
-    progress.say(last);
-    verdict
+    report.result(exit, &[last.to_owned()], json!({ "verdict": verdict.word() }))
 }
 
 /// `onggi repair`
 pub fn repair(args: &RepairArgs) -> ExitCode {
-    let clock = SystemClock::new();
+    let (report, clock) = (args.json.report("repair"), SystemClock::new());
     // A relative path of one component has no parent that could be synced, and a link would be replaced instead of its
     // target.
     let dir = match args.dir.path().canonicalize() {
         Ok(dir) => dir,
-        Err(error) => return failed("repair", &error),
+        Err(error) => return report.failed(&error),
     };
-    let plan = match inspect::plan_repair(Progress::new().fs(), &dir, args.salvage) {
+    let plan = match inspect::plan_repair(Progress::new(report).fs(), &dir, args.salvage) {
         Ok(Some(plan)) => plan,
         Ok(None) => {
-            say("good: nothing is damaged; there is nothing to repair");
-            return ExitCode::SUCCESS;
+            let line = "good: nothing is damaged; there is nothing to repair".to_owned();
+            return report.result(0, &[line], json!({ "is_damaged": false, "is_repaired": false }));
         }
-        Err(error) => return failed("repair", &error),
+        Err(error) => return report.failed(&error),
     };
-    plan.damage.iter().for_each(|line| say(&format!("damaged  {line}")));
-    say(&format!("kept     {}", plan.kept));
-    plan.lost.iter().for_each(|line| say(&format!("LOST     {line}")));
-    plan.unsure.iter().for_each(|line| say(&format!("UNSURE   {line}")));
-    if plan.lost.is_empty() {
-        say(if plan.unsure.is_empty() {
-            "nothing is lost: every durable change is kept"
-        } else {
-            "nothing is known to be lost"
-        });
+    let mut fields = json!({ "is_damaged": true, "is_repaired": false, "damage": plan.damage, "kept": plan.kept,
+        "lost": plan.lost, "unsure": plan.unsure, "hint": plan.hint });
+    if !report.is_json() {
+        lines(&plan).iter().for_each(|line| report.say(line));
     }
-    if let Some(hint) = &plan.hint {
-        say(&format!("hint     {hint}"));
-    }
-    if !args.yes && !confirmed() {
-        say("not repaired; nothing was changed");
-        return ExitCode::from(DAMAGED);
+    // Nothing is asked with --json.
+    if !args.yes && (report.is_json() || !confirmed()) {
+        return report.result(DAMAGED, &["not repaired; nothing was changed".to_owned()], fields);
     }
     let history = HistoryId::random(&mut OsEntropy.rng());
-    let progress = Progress::new();
-    match inspect::repair(progress.fs(), &clock, &dir, &plan, history, &mut |line| progress.say(line)) {
+    let progress = Progress::new(report);
+    let done = inspect::repair(progress.fs(), &clock, &dir, &plan, history, &mut |line| progress.say(line));
+    let report = progress.ended();
+    match done {
         Ok(done) => {
-            progress.say(&format!("repaired: {} begins with {}", dir.display(), plan.kept));
-            progress.say(&format!("the damaged files are in {}", done.damaged.display()));
-            ExitCode::SUCCESS
+            let damaged = done.damaged.display();
+            fields["is_repaired"] = true.into();
+            fields["damaged_files"] = damaged.to_string().into();
+            let line = format!("repaired: {} begins with {}", dir.display(), plan.kept);
+            report.result(0, &[line, format!("the damaged files are in {damaged}")], fields)
         }
-        Err(error) => failed("repair", &error),
+        Err(error) => report.failed(&error),
     }
+}
+
+/// The plan, for people.
+fn lines(plan: &RepairPlan) -> Vec<String> {
+    let mut lines: Vec<_> = plan.damage.iter().map(|line| format!("damaged  {line}")).collect();
+    lines.push(format!("kept     {}", plan.kept));
+    lines.extend(plan.lost.iter().map(|line| format!("LOST     {line}")));
+    lines.extend(plan.unsure.iter().map(|line| format!("UNSURE   {line}")));
+    if plan.lost.is_empty() {
+        let is_sure = plan.unsure.is_empty();
+        let line =
+            if is_sure { "nothing is lost: every durable change is kept" } else { "nothing is known to be lost" };
+        lines.push(line.to_owned());
+    }
+    lines.extend(plan.hint.iter().map(|hint| format!("hint     {hint}")));
+    lines
 }
 
 /// Whether the user confirms, with a line on standard input.
@@ -170,16 +196,4 @@ fn confirmed() -> bool {
     let _ = io::stdout().flush();
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).is_ok() && answer.trim() == "yes"
-}
-
-/// Prints a line to standard output. A closed pipe does not affect the work.
-fn say(line: &str) {
-    let _ = writeln!(io::stdout(), "{line}");
-}
-
-/// Reports why a tool failed.
-pub fn failed(tool: &str, error: &dyn std::error::Error) -> ExitCode {
-    eprintln!("onggi {tool}: {error}");
-    vfs::further_causes(error).iter().for_each(|cause| eprintln!("  because: {cause}"));
-    ExitCode::from(COULD_NOT)
 }

@@ -1,7 +1,7 @@
 //! `onggi top`: a running server in the terminal.
 
 use crate::held::LoginArgs;
-use crate::tools::failed;
+use crate::report::Report;
 use clap::Args;
 use loadgen::cli::security::SecurityArgs;
 use loadgen::client::{Address, Login};
@@ -43,15 +43,16 @@ fn interval(text: &str) -> Result<Duration, String> {
 /// `onggi top`
 pub fn run(args: TopArgs) -> ExitCode {
     let TopArgs { addr: address, login, security, interval, count, json } = args;
+    let report = Report::new("top", json);
     let security = match security.security(&address, false) {
         Ok(security) => security,
-        Err(error) => return failed("top", &error),
+        Err(error) => return report.failed(&error),
     };
     let login = Login { security, ..login.login() };
     match top::run(top::Options { address, login, interval, count, json }) {
         Ok(()) => ExitCode::SUCCESS,
         // The reader has closed the pipe, as `head` does.
         Err(top::TopError::Terminal(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => failed("top", &error),
+        Err(error) => report.failed(&error),
     }
 }

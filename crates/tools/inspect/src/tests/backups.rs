@@ -27,7 +27,7 @@ fn a_copy_of_a_running_server() {
         stopped.fs.remove_file(path).unwrap();
     }
     let mut said = String::new();
-    let verdict = check(&shared(&stopped.fs), into, &mut |line| said.push_str(line)).unwrap();
+    let verdict = check(&shared(&stopped.fs), into, &mut |line| said.push_str(&line.to_string())).unwrap();
     assert_eq!(verdict, Verdict::Good, "{said}");
     assert!(start(&stopped.fs, into).unwrap() == expected);
 }

@@ -7,8 +7,7 @@ fn checked(fs: &SimFs) -> (Verdict, String) {
     let before = fs.contents();
     let mut said = String::new();
     let verdict = check(&shared(fs), Path::new(DIR), &mut |line| {
-        said.push_str(line);
-        said.push('\n');
+        said.push_str(&format!("{line}\n"));
     });
     let after = fs.contents();
     // The lock file holds the number of its holder, which does not change the data.

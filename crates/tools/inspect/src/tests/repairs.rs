@@ -26,7 +26,7 @@ fn repaired(fs: &SimFs) -> (RepairPlan, Lsn, Model) {
         assert_eq!(after.get(&kept), Some(bytes), "{} is kept", path.display());
     }
     let mut said = String::new();
-    let verdict = check(&shared(fs), Path::new(DIR), &mut |line| said.push_str(line)).unwrap();
+    let verdict = check(&shared(fs), Path::new(DIR), &mut |line| said.push_str(&line.to_string())).unwrap();
     assert_eq!(verdict, Verdict::Good, "{said}");
     assert!(planned(fs).unwrap().is_none(), "there is nothing left to repair");
     (plan, done.lsn, start(fs, Path::new(DIR)).unwrap())

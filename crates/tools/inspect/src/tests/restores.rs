@@ -23,7 +23,7 @@ fn state_at(states: &[(Lsn, UnixMs, Model)], lsn: Lsn) -> &(Lsn, UnixMs, Model) 
 
 fn is_good(fs: &SimFs, dir: &str) {
     let mut said = String::new();
-    let verdict = check(&shared(fs), Path::new(dir), &mut |line| said.push_str(line)).unwrap();
+    let verdict = check(&shared(fs), Path::new(dir), &mut |line| said.push_str(&line.to_string())).unwrap();
     assert_eq!(verdict, Verdict::Good, "{said}");
 }
 

@@ -26,7 +26,7 @@ fn salvaged(fs: &SimFs) -> (RepairPlan, Model) {
     let clock = ManualClock::new(9_000_000);
     repair(&shared(fs), &clock, Path::new(DIR), &plan, HistoryId([9; 20]), &mut |_| {}).unwrap();
     let mut said = String::new();
-    let verdict = check(&shared(fs), Path::new(DIR), &mut |line| said.push_str(line)).unwrap();
+    let verdict = check(&shared(fs), Path::new(DIR), &mut |line| said.push_str(&line.to_string())).unwrap();
     assert_eq!(verdict, Verdict::Good, "{said}");
     (plan, start(fs, Path::new(DIR)).unwrap())
 }

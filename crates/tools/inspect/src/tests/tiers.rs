@@ -67,8 +67,7 @@ fn stopped(mut world: World) -> Stopped {
 fn checked(fs: &SimFs, dir: &Path) -> (Verdict, String) {
     let mut said = String::new();
     let verdict = check(&shared(fs), dir, &mut |line| {
-        said.push_str(line);
-        said.push('\n');
+        said.push_str(&format!("{line}\n"));
     });
     (verdict.expect("it can be read"), said)
 }

@@ -1,8 +1,10 @@
 //! `onggi bench compare`: several servers in interleaved rounds.
 
-use super::Outcome;
+use super::Finished;
 use super::load::{LoadArgs, RowArgs};
-use super::output::{DATED_RESULTS, command_line, compare_and_write, results_directory, usual_servers};
+use super::output::{
+    DATED_RESULTS, command_line, compare_and_write, compare_quietly, results_directory, usual_servers,
+};
 use crate::client::Address;
 use crate::compare::{BuiltIn, Plan, Suite};
 use crate::error::{BenchError, Result};
@@ -82,7 +84,7 @@ pub struct CompareArgs {
 }
 
 impl CompareArgs {
-    pub(super) fn run(self) -> Result<Outcome> {
+    pub(super) fn run(self, is_json: bool) -> Result<Finished> {
         let mut settings = self.load.settings()?;
         if !(self.scale > 0.0 && self.scale <= 100.0) {
             return Err(BenchError::Usage(format!("--scale {}: must be above 0 and at most 100", self.scale)));
@@ -121,7 +123,10 @@ impl CompareArgs {
             unix_socket: self.unix_socket,
             command_line: command_line("onggi"),
         };
-        compare_and_write(&plan, &suite, &out)
+        match is_json {
+            true => compare_quietly(&plan, &suite, &out),
+            false => compare_and_write(&plan, &suite, &out).map(Finished::from),
+        }
     }
 }
 

@@ -1,11 +1,14 @@
 //! What the comparisons of all programs share: their usual servers, the place of their results, their last lines.
 
-use super::Outcome;
+use super::{Finished, Outcome};
 use crate::compare::{self, Plan, Suite};
 use crate::error::Result;
 use crate::machine;
+use crate::progress::Steps;
 use crate::report::markdown;
+use crate::results::Results;
 use crate::server::ServerSpec;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -41,7 +44,26 @@ pub fn compare_and_write(plan: &Plan, suite: &dyn Suite, out: &Path) -> Result<O
     crate::report::write(&results, out)?;
     let (tables, servers) = (markdown::tables(&results), markdown::servers(&results));
     println!("{}\n{servers}\nWritten to {}", tables.trim_start(), out.join("index.html").display());
-    Ok(if results.all_met() { Outcome::Done } else { Outcome::TargetMissed })
+    Ok(outcome(&results))
+}
+
+/// As [`compare_and_write`], and prints nothing.
+pub(super) fn compare_quietly(plan: &Plan, suite: &dyn Suite, out: &Path) -> Result<Finished> {
+    let (results, steps) = compare::run_with(plan, suite, Steps::quiet())?;
+    crate::report::write(&results, out)?;
+    let mut fields = fields(&results);
+    fields["dir"] = out.display().to_string().into();
+    fields["notes"] = steps.kept().into();
+    Ok(Finished { outcome: outcome(&results), fields })
+}
+
+/// The results of a comparison, as in results.json.
+pub(super) fn fields(results: &Results) -> Value {
+    json!({ "all_met": results.all_met(), "results": serde_json::to_value(results).unwrap_or_default() })
+}
+
+fn outcome(results: &Results) -> Outcome {
+    if results.all_met() { Outcome::Done } else { Outcome::TargetMissed }
 }
 
 /// The command line as a user would type it, with the program's name alone.

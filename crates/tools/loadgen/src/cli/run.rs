@@ -1,7 +1,7 @@
 //! `onggi bench run` and `onggi bench load`: one running server.
 
-use super::Outcome;
 use super::load::{LoadArgs, RowArgs, TargetArgs};
+use super::{Finished, Outcome};
 use crate::error::{BenchError, Result};
 use crate::generator::Progress;
 use crate::guest::left_behind;
@@ -11,6 +11,7 @@ use crate::payload::Size;
 use crate::process;
 use crate::progress::Steps;
 use clap::Args;
+use serde_json::{Value, json};
 
 /// Load one running server and print operations per second, its CPU time per operation, and latencies.
 ///
@@ -35,11 +36,13 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    pub(super) fn run(self) -> Result<Outcome> {
+    pub(super) fn run(self, is_json: bool) -> Result<Finished> {
         let (settings, rows) = (self.load.settings()?, self.rows.rows()?);
         let target = self.target.target()?;
-        let (mut loaded, steps) = (Vec::new(), Steps::new());
-        println!("{}", heading());
+        let (mut loaded, mut figures, steps) = (Vec::new(), Vec::new(), steps(is_json));
+        if !is_json {
+            println!("{}", heading());
+        }
         for row in &rows {
             let needed = (row.test.loads.clone(), row.value_size);
             if !self.no_load && !loaded.contains(&needed) {
@@ -57,11 +60,18 @@ impl RunArgs {
                 windows.push(measure::measure(&target, &settings, row, watch)?.0);
             }
             windows.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
-            steps.print(&line(&row.title(), &windows[windows.len() / 2]));
+            let window = &windows[windows.len() / 2];
+            match is_json {
+                true => figures.push(fields(&row.title(), window)),
+                false => steps.print(&line(&row.title(), window)),
+            }
         }
         steps.finish();
-        println!("{}", left_behind(&target.address, &settings.key_format.prefix));
-        Ok(Outcome::Done)
+        let left = left_behind(&target.address, &settings.key_format.prefix);
+        if !is_json {
+            println!("{left}");
+        }
+        Ok(Finished { outcome: Outcome::Done, fields: json!({ "rows": figures, "notes": [left] }) })
     }
 }
 
@@ -97,7 +107,7 @@ pub struct FillArgs {
 }
 
 impl FillArgs {
-    pub(super) fn run(self) -> Result<Outcome> {
+    pub(super) fn run(self, is_json: bool) -> Result<Finished> {
         if self.pipeline == 0 || self.rounds == 0 {
             return Err(BenchError::Usage("--pipeline and --rounds must be at least 1".to_owned()));
         }
@@ -105,7 +115,7 @@ impl FillArgs {
         settings.key_format.check(self.first_key + settings.keys)?;
         let target = self.target.target()?;
         let resident = || target.pid.map(process::resident_bytes).transpose();
-        let steps = Steps::new();
+        let steps = steps(is_json);
         steps.expect(1);
         steps.say(&self.command);
         let before = resident()?;
@@ -122,23 +132,44 @@ impl FillArgs {
             measure::load(&target, &settings, &plan, &mut |progress| steps.advance(progress.fraction))?;
         let after = resident()?;
         steps.finish();
-        println!("{}", heading());
-        println!("{}", line(&self.command, &window));
+        let left = left_behind(&target.address, &settings.key_format.prefix);
+        let mut fields = json!({ "rows": [fields(&self.command, &window)], "notes": [left] });
+        let mut lines = vec![heading(), line(&self.command, &window)];
         if let (Some(before), Some(after)) = (before, after) {
             let keys = settings.keys as f64;
             let payload = settings.key_format.size as f64 + value_bytes as f64 / (keys * self.rounds as f64);
             let growth = (after as f64 - before as f64) / keys;
-            println!(
+            lines.push(format!(
                 "resident {:.1} MiB -> {:.1} MiB: {growth:.2} bytes per key, {:.2} beyond {payload:.2} of key and \
                  value",
                 before as f64 / f64::from(1 << 20),
                 after as f64 / f64::from(1 << 20),
                 growth - payload
-            );
+            ));
+            fields["resident_bytes"] = json!({ "before": before, "after": after });
+            fields["bytes_per_key"] = growth.into();
+            fields["payload_bytes_per_key"] = payload.into();
         }
-        println!("{}", left_behind(&target.address, &settings.key_format.prefix));
-        Ok(Outcome::Done)
+        if !is_json {
+            lines.iter().for_each(|line| println!("{line}"));
+            println!("{left}");
+        }
+        Ok(Finished { outcome: Outcome::Done, fields })
     }
+}
+
+/// A bar, which JSON has not.
+fn steps(is_json: bool) -> Steps {
+    if is_json { Steps::quiet() } else { Steps::new() }
+}
+
+/// The figures of a row.
+fn fields(title: &str, window: &Measurement) -> Value {
+    let mut fields = serde_json::to_value(window).unwrap_or_default();
+    if let Value::Object(fields) = &mut fields {
+        fields.insert("title".to_owned(), title.into());
+    }
+    fields
 }
 
 /// The order of windows: by CPU time if it is known, else by time.

@@ -1,12 +1,13 @@
 //! `onggi import memcached://...`: the items of a running memcached.
 
 use super::pace::Pace;
-use super::{ImportArgs, code_of, entropy, say_done};
+use super::{Done, ImportArgs, code_of, done, entropy};
 use crate::progress::Progress;
-use crate::tools::failed;
+use crate::report::Report;
 use base::clock::SystemClock;
 use inspect::text::{count, size};
 use migrate::{Cache, Items};
+use serde_json::json;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -14,34 +15,40 @@ use std::time::{Duration, Instant};
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
 /// `onggi import` of a running memcached.
-pub fn run(args: &ImportArgs, cache: &Cache) -> ExitCode {
+pub fn run(args: &ImportArgs, cache: &Cache, report: Report) -> ExitCode {
     if args.follow {
         let text = "--follow needs a running Redis or Valkey: memcached does not send what its clients change";
-        return failed("import", &*Box::<dyn std::error::Error>::from(text));
+        return report.failed(&*Box::<dyn std::error::Error>::from(text));
     }
-    let progress = Progress::new();
+    let progress = Progress::new(report);
     let dir = args.dir.as_deref().filter(|_| !args.dry_run);
     let mut teller = Teller { progress: &progress, said_at: Instant::now(), pace: Pace::new(Instant::now(), 0) };
     let read = &mut |items: &Items| teller.tell(items);
-    let done = migrate::import_cache((cache, dir), progress.fs(), &SystemClock::new(), &entropy(), read);
-    match done {
+    let found = migrate::import_cache((cache, dir), progress.fs(), &SystemClock::new(), &entropy(), read);
+    match found {
         Ok((items, set)) => {
             say(&progress, cache, &items);
-            match (set, dir) {
-                (Some(set), Some(dir)) => say_done(&progress, set.entries(), set.bytes(), 1, dir),
-                _ => progress.say("nothing was written"),
-            }
-            ExitCode::SUCCESS
+            let Done { exit, line, fields } = match (set, dir) {
+                (Some(set), Some(dir)) => done(set.entries(), set.bytes(), 1, dir),
+                _ => Done {
+                    exit: 0,
+                    line: "nothing was written".to_owned(),
+                    fields: json!({ "is_imported": false, "cannot_be_imported": [] }),
+                },
+            };
+            progress.ended().result(exit, &[line], fields)
         }
-        Err(error) => {
-            drop(progress);
-            code_of(&error)
-        }
+        Err(error) => code_of(&error, progress.ended()),
     }
 }
 
 /// What was found, and what is not taken.
 fn say(progress: &Progress, cache: &Cache, items: &Items) {
+    if progress.is_json() {
+        let fields = json!({ "form": "memcached", "keys": items.taken, "bytes": items.bytes, "expiring": items.expiring,
+            "flagged": items.flagged, "dropped_expired": items.gone, "left_out_unnamed": items.unnamed });
+        return progress.event("contents", fields);
+    }
     progress.say(&format!(
         "{cache}: {}, {} of values; {} expire, {} have flags",
         count(items.taken, "item", "items"),
@@ -75,6 +82,10 @@ impl Teller<'_> {
         }
         let rate = self.pace.rate(now, items.taken);
         (self.said_at, self.pace) = (now, Pace::new(now, items.taken));
+        if self.progress.is_json() {
+            let fields = json!({ "keys": items.taken, "bytes": items.bytes, "keys_per_second": rate });
+            return self.progress.event("progress", fields);
+        }
         let (items, bytes) = (count(items.taken, "item", "items"), size(items.bytes));
         self.progress.say(&format!("read {items}, {bytes}, {rate} items/s"));
     }

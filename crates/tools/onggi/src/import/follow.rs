@@ -3,12 +3,13 @@
 use super::pace::{Pace, about, estimate, progress as of_copy};
 use super::{ImportArgs, code_of, entropy, import_file, say};
 use crate::progress::Progress;
-use crate::tools::failed;
+use crate::report::Report;
 use base::Clock;
 use base::clock::SystemClock;
 use inspect::text::{count, size};
 use migrate::{Event, Follow, MigrateError, Receive};
 use replication::{Copied, Primary};
+use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,26 +25,26 @@ const SAY_EVERY: Duration = Duration::from_secs(5);
 type Tls = Option<Arc<ClientConfig>>;
 
 /// `onggi import` of a running server.
-pub fn run(args: &ImportArgs, primary: &Primary) -> ExitCode {
+pub fn run(args: &ImportArgs, primary: &Primary, report: Report) -> ExitCode {
     let tls = match primary.is_tls.then(|| args.tls.config()).transpose() {
         Ok(tls) => tls,
-        Err(error) => return failed("import", &error),
+        Err(error) => return report.failed(&error),
     };
     match &args.dir {
-        Some(dir) if args.follow => follow(args, primary, tls, dir),
-        _ => copy(args, primary, tls),
+        Some(dir) if args.follow => follow(args, primary, tls, (dir, report)),
+        _ => copy(args, primary, tls, report),
     }
 }
 
 /// Receives a copy as a file, and examines or imports that.
-fn copy(args: &ImportArgs, primary: &Primary, tls: Tls) -> ExitCode {
+fn copy(args: &ImportArgs, primary: &Primary, tls: Tls, report: Report) -> ExitCode {
     let file = match &args.dir {
         Some(dir) if !args.dry_run => migrate::copy_file(dir),
         _ => std::env::temp_dir().join(format!("onggi-copy-{}.rdb", std::process::id())),
     };
-    let code = match receive(primary, tls, &file) {
-        Ok(()) => import_file(&ImportArgs { file: file.clone(), ..args.clone() }),
-        Err(error) => code_of(&error),
+    let code = match receive((primary, report), tls, &file) {
+        Ok(()) => import_file(&ImportArgs { file: file.clone(), ..args.clone() }, report),
+        Err(error) => code_of(&error, report),
     };
     if let Err(error) = std::fs::remove_file(&file)
         && error.kind() != std::io::ErrorKind::NotFound
@@ -53,8 +54,8 @@ fn copy(args: &ImportArgs, primary: &Primary, tls: Tls) -> ExitCode {
     code
 }
 
-fn receive(primary: &Primary, tls: Tls, file: &Path) -> Result<(), MigrateError> {
-    let progress = Progress::new();
+fn receive((primary, report): (&Primary, Report), tls: Tls, file: &Path) -> Result<(), MigrateError> {
+    let progress = Progress::new(report);
     let mut teller = Teller::new(&progress, primary);
     let receive = Receive { fs: progress.fs(), primary, tls, file };
     let bytes = migrate::receive(&receive, &mut |copied| teller.tell(&Event::Received(copied)))?;
@@ -62,14 +63,14 @@ fn receive(primary: &Primary, tls: Tls, file: &Path) -> Result<(), MigrateError>
     Ok(())
 }
 
-fn follow(args: &ImportArgs, primary: &Primary, tls: Tls, dir: &Path) -> ExitCode {
+fn follow(args: &ImportArgs, primary: &Primary, tls: Tls, (dir, report): (&Path, Report)) -> ExitCode {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         if let Err(error) = signal_hook::flag::register(signal, Arc::clone(&stop)) {
-            return failed("import", &error);
+            return report.failed(&error);
         }
     }
-    let progress = Progress::new();
+    let progress = Progress::new(report);
     let follow = Follow {
         fs: progress.fs(),
         primary,
@@ -90,18 +91,18 @@ fn follow(args: &ImportArgs, primary: &Primary, tls: Tls, dir: &Path) -> ExitCod
                 0 => String::new(),
                 commands => format!("; {} left out", count(commands, "command was", "commands were")),
             };
-            progress.say(&format!(
+            let line = format!(
                 "ended at offset {} with {}{left_out}; start a server with: onggi serve --dir {}{databases}",
                 followed.position.offset,
                 count(followed.keys, "key", "keys"),
                 dir.display()
-            ));
-            ExitCode::SUCCESS
+            );
+            let fields = json!({ "is_imported": true, "keys": followed.keys, "offset": followed.position.offset,
+                "left_out_commands": followed.left_out, "databases": args.databases,
+                "dir": dir.display().to_string() });
+            progress.ended().result(0, &[line], fields)
         }
-        Err(error) => {
-            drop(progress);
-            code_of(&error)
-        }
+        Err(error) => code_of(&error, progress.ended()),
     }
 }
 
@@ -136,6 +137,11 @@ impl<'a> Teller<'a> {
 
     fn received(&mut self, copied: &Copied) {
         if let Some(rate) = self.rate_when_due(copied.bytes) {
+            if self.progress.is_json() {
+                let fields = json!({ "received_bytes": copied.bytes, "of_bytes": copied.total,
+                    "bytes_per_second": rate });
+                return self.progress.event("progress", fields);
+            }
             let (primary, of_copy) = (self.primary, of_copy(copied.bytes, copied.total, rate));
             self.progress.say(&format!("{primary}: received {of_copy}"));
         }
@@ -143,6 +149,10 @@ impl<'a> Teller<'a> {
 
     fn loaded(&mut self, keys: u64) {
         if let Some(rate) = self.rate_when_due(keys) {
+            if self.progress.is_json() {
+                let fields = json!({ "loaded_keys": keys, "of_keys": self.keys, "keys_per_second": rate });
+                return self.progress.event("progress", fields);
+            }
             let rest = estimate(self.keys.saturating_sub(keys), rate);
             let rest = rest.map_or(String::new(), |time| format!(", {} left", about(time)));
             self.progress.say(&format!("loaded {keys} of {} keys, {rate}/s{rest}", self.keys));
@@ -163,6 +173,11 @@ impl<'a> Teller<'a> {
         };
         (self.said_at, self.pace, self.commands) = (Some(at), Some(Pace::new(at, offset)), now.commands);
         self.was_behind = now.behind > 0;
+        if self.progress.is_json() {
+            let fields = json!({ "offset": offset, "commands": now.commands, "bytes_per_second": rate,
+                "behind_bytes": now.behind });
+            return self.progress.event("progress", fields);
+        }
         self.progress.say(&format!(
             "offset {offset}: {} applied, {}/s, {} behind{lag}",
             count(now.commands, "command", "commands"),
