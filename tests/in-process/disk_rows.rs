@@ -1,7 +1,7 @@
 //! Databases whose rows are in an LSM-tree on a simulated disk: replies as in memory, and after a power cut the rows of
 //! the last flush and the log after it.
 
-use crate::harness::{SHARDS, TestServer, memory, store};
+use crate::harness::{SHARDS, TestServer, memory, request, store};
 use crate::replay::{Side, request_of};
 use base::random::splitmix64;
 use base::{Clock, DbIndex, KeyspaceId, Lsn, Rng};
@@ -13,7 +13,7 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use store::{RecordSink, RecoveryPoints, Scratch, Store};
-use vfs::{Outage, SimFs};
+use vfs::{Fault, Op, Outage, SimFs, errno};
 
 const ROUNDS: u64 = 8;
 const REQUESTS: usize = 500;
@@ -114,6 +114,96 @@ fn a_flush_that_the_log_or_the_disk_refuses_is_made_up_for_by_the_next() {
     flush_and_drop(&databases, server.replica.end());
     assert_eq!(server.run(client, &["GET", "key"]), "$5\r\nvalue\r\n");
     assert_eq!(server.rounds, 1);
+}
+
+/// A flush that could not be installed is repeated without being walked again, and then holds its own cut and no more.
+#[test]
+fn a_flush_is_installed_at_a_second_try() {
+    let (mut server, fs) = (TestServer::new(memory), SimFs::new(1));
+    let client = server.connect();
+    let databases = open(&server.store, &fs);
+    server.run(client, &["SET", "key", "before"]);
+    let mut flush = databases.begin_flush(|| server.replica.end()).expect("nobody else locks");
+    while flush.walk() == FlushProgress::More {}
+    assert!(matches!(flush.install(|_| Err("full")), Err(FlushError::Log("full"))));
+    fs.set_capacity(Some(0));
+    assert!(matches!(flush.install(|_| Ok::<_, Infallible>(())), Err(FlushError::Rows(_))));
+    assert!(flush.can_repeat());
+    server.run(client, &["SET", "key", "after"]);
+    server.run(client, &["SET", "new", "value"]);
+    fs.set_capacity(None);
+    flush.install(|_| Ok::<_, Infallible>(())).expect("the disk takes it");
+    flush.end();
+    databases.drop_clean(usize::MAX);
+    assert_eq!(server.run(client, &["MGET", "key", "new"]), "*2\r\n$5\r\nafter\r\n$5\r\nvalue\r\n");
+    fs.crash();
+    let fs = fs.recover(Outage::PowerCut { seed: 1 });
+    let other = Arc::new(store(&server.clock, SHARDS, None, memory));
+    let _databases = open(&other, &fs);
+    assert_eq!(other.len(DbIndex(0)).0, 1);
+}
+
+/// Rows that the device does not give are named in the error and counted; others are served.
+#[test]
+fn an_unreadable_row_is_named_and_counted() {
+    let (mut server, fs) = (TestServer::new(memory), SimFs::new(1));
+    let client = server.connect();
+    let databases = open(&server.store, &fs);
+    server.run(client, &["SET", "key\n", &"v".repeat(100)]);
+    flush_and_drop(&databases, server.replica.end());
+    server.run(client, &["SET", "resident", "value"]);
+    fs.inject(Fault::fail(Op::Read, errno::EIO).below("/data/rows").forever());
+    let reply = server.run(client, &["APPEND", "key\n", "more"]);
+    assert!(reply.starts_with("-IOERR the row of key 'key\\n' cannot be read: "), "{reply}");
+    assert!(reply.ends_with("; nothing was changed\r\n"), "{reply}");
+    let reply =
+        server.run(client, &["EVAL", "redis.call('SET', 'a', 1) return redis.call('GET', KEYS[1])", "1", "key\n"]);
+    assert!(reply.starts_with("-IOERR the row of key "), "{reply}");
+    assert_eq!(server.run(client, &["GET", "resident"]), "$5\r\nvalue\r\n");
+    let stats = databases.stats();
+    assert!(stats.read_errors >= 2, "{stats:?}");
+    fs.clear_faults();
+    assert_eq!(server.run(client, &["APPEND", "key\n", "more"]), ":104\r\n");
+}
+
+/// Flushes that fail: what databases on disk answer, and that others continue.
+#[test]
+fn writes_that_need_a_flush_wait_and_are_refused_when_flushes_fail() {
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let mut rows = server.back();
+    server.run(client, &["SET", "key", "1"]);
+    rows.flush_and_drop();
+    let pressure = |store: &Store| {
+        store.pressure.set_behind(true);
+        store.pressure.set_failure(Some("rows cannot be flushed: the disk is full"));
+    };
+    let refusal = "MISCONF rows cannot be flushed: the disk is full. Writes to databases on disk are refused until a \
+                   flush succeeds. The server tries again\r\n";
+    pressure(&server.store);
+    server.feed(client, &request(&[b"SET", b"other", b"2"]));
+    assert_eq!(server.written(client), b"", "it waits");
+    server.store.pressure.set_refusing(true);
+    assert_eq!(String::from_utf8_lossy(&server.send(client, b"")), format!("-{refusal}"));
+    assert_eq!(server.run(client, &["INCR", "key"]), format!("-{refusal}"));
+    assert_eq!(server.run(client, &["GET", "key"]), "$1\r\n1\r\n");
+    server.run(client, &["MULTI"]);
+    server.run(client, &["INCR", "key"]);
+    let reply = server.run(client, &["EXEC"]);
+    assert!(reply.starts_with("-EXECABORT Transaction discarded because of: MISCONF rows cannot"), "{reply}");
+    assert_eq!(server.run(client, &["DEL", "key"]), ":1\r\n", "deletions are taken");
+    // Below the limit, for want of memory.
+    server.store.pressure.set_behind(false);
+    server.run(client, &["SET", "key", "1"]);
+    server.store.set_budget(1, None, engine_mem::StampMode::Recency);
+    assert_eq!(server.run(client, &["SET", "other", "2"]), format!("-{refusal}"));
+    let reply = server.run(client, &["EVAL", "return redis.call('SET', KEYS[1], 1)", "1", "other"]);
+    assert!(reply.starts_with("-MISCONF rows cannot be flushed"), "{reply}");
+    assert_eq!(server.run(client, &["GET", "key"]), "$1\r\n1\r\n");
+    server.store.set_budget(0, None, engine_mem::StampMode::Recency);
+    server.store.pressure.set_failure(None);
+    server.store.pressure.set_refusing(false);
+    assert_eq!(server.run(client, &["INCR", "key"]), ":2\r\n");
 }
 
 /// A flush that fails half-way leaves rows that reads of the tree can see. The next one took them for rows of before,

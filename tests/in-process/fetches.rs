@@ -114,7 +114,7 @@ fn a_row_that_cannot_be_read_is_an_error_that_changes_nothing() {
     assert_eq!(server.run(client, &["SET", "key", "1"]), "+OK\r\n");
     rows.flush_and_drop();
     rows.set_failing(true);
-    let error = "-IOERR a row of 'incr' cannot be read: the test has reads fail; nothing was changed\r\n";
+    let error = "-IOERR the row of key 'key' cannot be read: the test has reads fail; nothing was changed\r\n";
     assert_eq!(server.run(client, &["INCR", "key"]), error);
     assert_eq!(server.run(client, &["MULTI"]), "+OK\r\n");
     assert_eq!(server.run(client, &["INCR", "key"]), "+QUEUED\r\n");

@@ -52,6 +52,7 @@ fn policy(log_wanted: bool) -> Policy {
         retention: Retention::default(),
         disk_databases: Vec::new(),
         flush_bytes: 1 << 20,
+        flush_error_wait_ms: 0,
         block_cache_bytes: 1 << 20,
         tier: None,
     }

@@ -132,7 +132,7 @@ pub fn call_at_once(ctx: &mut Ctx<'_>, row: &Row) {
     let mark = ctx.reply.mark();
     while call(ctx, row).is_err() {
         if let Err(error) = ctx.ks.load_lacking() {
-            let text = format!("IOERR a row of '{}' cannot be read: {error}", row.spec.name);
+            let text = format!("IOERR {error}");
             return fail(ctx.reply, mark, ctx.stats, row, text.as_bytes());
         }
     }

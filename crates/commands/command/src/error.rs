@@ -150,6 +150,16 @@ pub fn log_failed(why: &str) -> String {
     format!("MISCONF Errors writing to the AOF file: {why}")
 }
 
+/// Writes to a database on disk need a flush, and flushes fail: `why`.
+pub fn flush_failed(why: &str) -> String {
+    format!("MISCONF {why}. Writes to databases on disk are refused until a flush succeeds. The server tries again")
+}
+
+/// A write finds no memory: only a flush could free some, and flushes fail where there is a reason.
+pub fn lacks_memory(why_no_flush: Option<&str>) -> Cow<'static, str> {
+    why_no_flush.map_or(OUT_OF_MEMORY.into(), |why| flush_failed(why).into())
+}
+
 /// A command has panicked before it changed anything.
 pub fn internal(name: &str) -> String {
     format!("ERR internal error in '{name}': a bug of this server; nothing was changed")

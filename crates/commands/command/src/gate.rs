@@ -179,7 +179,7 @@ pub fn reject(session: &mut Session, stats: &WorkerStats, row: &Row, error: &[u8
 /// Answers a request of which a row cannot be read. It has changed nothing.
 #[cold]
 pub fn refuse_unreadable(session: &mut Session, stats: &WorkerStats, row: &Row, why: &str, reply: &mut ReplyBuffer) {
-    let text = format!("IOERR a row of '{}' cannot be read: {why}; nothing was changed", row.spec.name);
+    let text = format!("IOERR {why}; nothing was changed");
     reject(session, stats, row, text.as_bytes(), reply);
 }
 

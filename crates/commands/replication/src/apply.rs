@@ -365,11 +365,13 @@ impl Applier {
                 }
                 self.wants.extend(wants);
                 let Err(error) = read else { return Ok(()) };
-                format!("a value cannot be read: {error}")
+                error.to_string()
             }
             Blocked::Refused => {
+                let by_flush = self.store.refusal_by_flush(self.runner.db());
                 let log = self.store.log_of(&mut self.scratch);
-                log.map_or_else(|| "the log takes no changes".to_owned(), |log| log.refusal())
+                let by_log = || log.map_or_else(|| "the log takes no changes".to_owned(), |log| log.refusal());
+                by_flush.map_or_else(by_log, |why| why.to_string())
             }
             Blocked::Shard | Blocked::Log | Blocked::Memory => {
                 thread::sleep(RETRY);

@@ -12,12 +12,14 @@ use crate::running::{Kind, RunningFunction, Slot};
 use crate::shebang::Flags as Permissions;
 use command::acl::{self, Origin, denial};
 use command::call::{Done, Observer, call, call_at_once};
+use command::error::lacks_memory;
 use command::login::Login;
 use command::table::Row;
 use command::watchers::{self, Sender, Watchers};
 use command::{Args, CommandTable, Ctx, Flags, Locks, Stop};
 use engine::WriteClass;
 use proto::{Protocol, ReplyBuffer};
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -309,7 +311,9 @@ impl Worker {
             is_attended: false,
             is_in_transaction: running.is_some(),
             may_fetch: ctx.ks.may_fetch(),
-            is_out_of_memory: !flags.allow_oom && store.is_some_and(|store| store.is_over_budget()),
+            lacks_memory: store
+                .filter(|store| !flags.allow_oom && store.is_over_budget())
+                .map(|store| lacks_memory(store.why_no_flush(ctx.session.db).as_deref())),
             store,
             table: ctx.host.part::<Arc<CommandTable>>(),
             observer: ctx.host.find::<Arc<dyn Observer>>(),
@@ -417,28 +421,26 @@ struct Running<'r, 'c> {
     may_fetch: bool,
     /// Commands before it may have changed entries.
     is_in_transaction: bool,
-    /// Memory was over its budget when the script began.
-    is_out_of_memory: bool,
+    /// Memory was over its budget when the script began: what its commands are answered.
+    lacks_memory: Option<Cow<'static, str>>,
 }
 
 impl Running<'_, '_> {
     /// Why a command may not run.
-    fn refusal(&self, row: &Row) -> Option<&'static str> {
+    fn refusal(&self, row: &Row) -> Option<Cow<'static, str>> {
         let flags = row.spec.flags;
         if flags.contains(Flags::NOSCRIPT) {
-            return Some("ERR This Valkey command is not allowed from script");
+            return Some("ERR This Valkey command is not allowed from script".into());
         }
         if self.is_read_only && flags.intersects(Flags::WRITE | Flags::MAY_REPLICATE) {
-            return Some("ERR Write commands are not allowed from read-only scripts.");
+            return Some("ERR Write commands are not allowed from read-only scripts.".into());
         }
         if flags.contains(Flags::WRITE) && self.store.is_some_and(|store| store.gate.is_read_only()) {
-            return Some("READONLY You can't write against a read only replica.");
+            return Some("READONLY You can't write against a read only replica.".into());
         }
         // Once it has written, it is not stopped halfway.
-        if self.is_out_of_memory && !self.has_written && flags.contains(Flags::DENYOOM) {
-            return Some(command::error::OUT_OF_MEMORY);
-        }
-        None
+        let is_stopped = !self.has_written && flags.contains(Flags::DENYOOM);
+        self.lacks_memory.clone().filter(|_| is_stopped)
     }
 
     /// Shows other clients that it runs past its time, and which function it is.

@@ -631,6 +631,8 @@ figures! {
             "Rows read from tables.";
         DISK_ROW_READ_USEC_PER_READ = Gauge "disk_row_read_usec_per_read" "onggi_disk_row_read_seconds" Microseconds
             "Mean time of such a read.";
+        DISK_ROW_READ_ERRORS = Counter "disk_row_read_errors" "onggi_disk_row_read_errors_total" Count
+            "Rows that could not be read.";
     }
     "tier" {
         TIER_ENABLED = Gauge "tier_enabled" "onggi_tier_enabled" Switch

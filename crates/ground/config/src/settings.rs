@@ -299,6 +299,8 @@ settings! {
     log_buffer_bytes: u64,
     /// `log-on-error`: what a failed write or sync of the log leads to.
     log_on_error: LogErrorAction,
+    /// `flush-error-wait`: milliseconds that writes to databases on disk wait after a failed flush.
+    flush_error_wait_ms: u64,
     /// `save`: when a checkpoint is taken automatically.
     save: SavePoints,
     /// `auto-aof-rewrite-percentage`: growth of the log, in hundredths of the last checkpoint; 0 for no checkpoints by

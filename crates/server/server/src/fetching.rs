@@ -93,9 +93,9 @@ impl Read {
             Some(rows) => match rows.get(&self.want.key, &mut row) {
                 Ok(is_there) => Ok(is_there.then(|| row.into())),
                 Err(error) => {
-                    let key = self.want.key.escape_ascii().to_string();
-                    tracing::error!("the row of key '{key}' cannot be read: {error}");
-                    Err(error.to_string().into())
+                    let text = self.want.unreadable(&error);
+                    tracing::error!("{text}");
+                    Err(text.into())
                 }
             },
         };
@@ -230,6 +230,9 @@ mod tests {
         let rows = SortedRows::new();
         rows.set_failing(true);
         fetches.fetch(&want(1, &rows), 0, 1);
-        assert_eq!(receiver.recv().expect("it is told"), Err("the test has reads fail".into()));
+        assert_eq!(
+            receiver.recv().expect("it is told"),
+            Err("the row of key '1' cannot be read: the test has reads fail".into())
+        );
     }
 }

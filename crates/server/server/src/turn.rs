@@ -7,7 +7,7 @@
 
 use crate::connection::Connection;
 use crate::executor::{ClientLimits, Shared};
-use base::{KeyspaceId, Lsn, ShardId, SlotId, UnixMs};
+use base::{DbIndex, KeyspaceId, Lsn, ShardId, SlotId, UnixMs};
 use command::blocking::WaitingCall;
 use command::call::{Done, call, fail};
 use command::error;
@@ -23,6 +23,7 @@ use proto::{ReplyBuffer, ReplyMark};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use store::pressure::FlushFailure;
 use store::{Admission, At, Blocked, LockSet, RecordSink, Scratch, Txn, Way, WriteClass};
 
 /// Where a key belongs: a [`Key`] without its bytes.
@@ -303,13 +304,19 @@ impl<'t> Turn<'t> {
         self.before = self.stats.now();
     }
 
-    /// A write that the log cannot take.
+    /// A write that the log cannot take, or that needs a flush of rows.
     #[cold]
     fn refused_by_log(&self, scratch: &mut Scratch, connection: &mut Connection, row: &Row) {
         let Connection { session, reply, .. } = connection;
-        // A log that was removed meanwhile refuses nothing; the client tries again as it would after any refusal.
-        let log = self.shared.store.log_of(scratch);
-        let text = error::log_failed(&log.map_or_else(|| "try again".to_owned(), |log| log.refusal()));
+        let store = &self.shared.store;
+        let text = match store.refusal_by_flush(session.db) {
+            Some(why) => error::flush_failed(&why),
+            // A log that was removed meanwhile refuses nothing; the client tries again as it would after any refusal.
+            None => {
+                let refusal = store.log_of(scratch).map(|log| log.refusal());
+                error::log_failed(refusal.as_deref().unwrap_or("try again"))
+            }
+        };
         command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
     }
 
@@ -350,7 +357,8 @@ impl<'t> Turn<'t> {
             return Ok(true);
         }
         if self.shared.store.is_over_budget() && !self.has_room(scratch, session, row, args)? {
-            command::gate::reject(session, self.stats, row, error::OUT_OF_MEMORY.as_bytes(), reply);
+            let text = error::lacks_memory(self.shared.store.why_no_flush(session.db).as_deref());
+            command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
             return Ok(true);
         }
         Ok(false)
@@ -402,8 +410,11 @@ impl<'t> Turn<'t> {
             command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
             return Ok(true);
         }
-        if command::gate::is_queued(session, row, args) && !self.has_room_for(scratch, args.total_bytes())? {
-            command::gate::reject(session, self.stats, row, error::OUT_OF_MEMORY.as_bytes(), reply);
+        if command::gate::is_queued(session, row, args)
+            && !self.has_room_for(scratch, session.db, args.total_bytes())?
+        {
+            let text = error::lacks_memory(self.shared.store.why_no_flush(session.db).as_deref());
+            command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
             return Ok(true);
         }
         let stopped = command::gate::queue(session, self.stats, row, args, reply);
@@ -475,13 +486,13 @@ impl<'t> Turn<'t> {
         // A script runs in any case, and learns which of its commands may not.
         let is_script = row.spec.categories.contains(Categories::SCRIPTING) && row.writes != WriteClass::Nothing;
         match needs_memory || is_script {
-            true => Ok(self.has_room_for(scratch, bytes)? || !needs_memory),
+            true => Ok(self.has_room_for(scratch, session.db, bytes)? || !needs_memory),
             false => Ok(true),
         }
     }
 
     /// Whether there is room for `bytes` bytes within the memory budget, or could be made.
-    fn has_room_for(&self, scratch: &mut Scratch, bytes: usize) -> Result<bool, Blocked> {
+    fn has_room_for(&self, scratch: &mut Scratch, db: DbIndex, bytes: usize) -> Result<bool, Blocked> {
         if !self.shared.store.is_over_budget() {
             return Ok(true);
         }
@@ -490,6 +501,9 @@ impl<'t> Turn<'t> {
         }
         let room = self.shared.store.evict(bytes, self.worker, scratch);
         self.awaits_memory.set(room == Err(Blocked::Memory));
+        if room == Ok(false) && self.shared.store.flush_failure(db) == Some(FlushFailure::Wait) {
+            return Err(Blocked::Log);
+        }
         room
     }
 

@@ -33,11 +33,21 @@ pub struct Flush {
     places: BTreeSet<(KeyspaceId, ShardId)>,
     /// Keyspaces whose rows of before are deleted already.
     cleared: BTreeSet<KeyspaceId>,
+    /// Some of what was collected did not get into the tree's memory.
+    has_lost: bool,
+    /// The tree's memory has all rows, and the position.
+    is_sealed: bool,
 }
 
 impl Flush {
     pub(crate) fn new(disk: Arc<Disk>) -> Self {
-        Self { disk, parts: Arc::default(), bytes: Arc::default(), places: BTreeSet::new(), cleared: BTreeSet::new() }
+        let (parts, bytes, places, cleared) = Default::default();
+        Self { disk, parts, bytes, places, cleared, has_lost: false, is_sealed: false }
+    }
+
+    /// Whether a call of [`Flush::install`] that failed can be repeated: all rows are in the tree's memory.
+    pub fn is_whole(&self) -> bool {
+        !self.has_lost
     }
 
     /// What takes the rows of a keyspace in a shard.
@@ -58,6 +68,12 @@ impl Flush {
     /// # Errors
     /// [`DiskError`]; the flush is to be given up.
     pub fn drain(&mut self) -> Result<(), DiskError> {
+        let drained = self.drain_all();
+        self.has_lost |= drained.is_err();
+        drained
+    }
+
+    fn drain_all(&mut self) -> Result<(), DiskError> {
         let disk = &self.disk;
         *disk.has_part.lock() = true;
         let parts: Vec<_> = {
@@ -78,17 +94,21 @@ impl Flush {
     /// counts of each keyspace and shard then. May wait for the device.
     ///
     /// # Errors
-    /// [`DiskError`]; the next flush has to bring the same keys (D2).
-    pub fn install(mut self, lsn: Lsn) -> Result<BTreeMap<(KeyspaceId, ShardId), Counts>, DiskError> {
+    /// [`DiskError`]: it is called again, if [`Flush::is_whole`]. Otherwise the next flush has to bring the same keys
+    /// (D2).
+    pub fn install(&mut self, lsn: Lsn) -> Result<BTreeMap<(KeyspaceId, ShardId), Counts>, DiskError> {
         self.drain()?;
         let disk = &self.disk;
         let counted = disk.counted.lock();
-        let mut batch = WriteBatch::new();
-        for (space, counted) in &*counted {
-            batch.put_in(disk.counts_space, &counts::key_of(*space), &counted.to_bytes());
+        if !self.is_sealed {
+            let mut batch = WriteBatch::new();
+            for (space, counted) in &*counted {
+                batch.put_in(disk.counts_space, &counts::key_of(*space), &counted.to_bytes());
+            }
+            batch.set_lsn(lsn.0);
+            disk.db.write(&batch)?;
+            self.is_sealed = true;
         }
-        batch.set_lsn(lsn.0);
-        disk.db.write(&batch)?;
         let mut has_part = disk.has_part.lock();
         disk.db.flush()?;
         *has_part = false;

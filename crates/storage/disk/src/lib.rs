@@ -161,8 +161,10 @@ pub struct DiskStats {
     pub memory_bytes: u64,
     /// Rows that were read.
     pub reads: u64,
-    /// How long all reads took, in microseconds.
+    /// How long these reads took, in microseconds.
     pub read_us: u64,
+    /// Reads that failed.
+    pub read_errors: u64,
 }
 
 /// How rows are opened.
@@ -287,6 +289,7 @@ impl Disk {
             memory_bytes: stats.memtable_bytes + stats.filter_bytes + stats.index_bytes + stats.cache_bytes,
             reads: self.reads.count.load(Ordering::Relaxed),
             read_us: self.reads.us.load(Ordering::Relaxed),
+            read_errors: self.reads.failed.load(Ordering::Relaxed),
         }
     }
 

@@ -30,10 +30,11 @@ const LONG: u64 = 1 << (PLACE_BITS + 30);
 /// Rows that a random one is drawn from.
 const RANDOM_LOOKS: u64 = 1024;
 
-/// Rows that were read, and for how long, in microseconds.
+/// Rows that were read, and for how long, in microseconds, and those that could not be read.
 #[derive(Debug, Default)]
 pub struct RowReads {
     pub count: AtomicU64,
+    pub failed: AtomicU64,
     pub us: AtomicU64,
 }
 
@@ -88,6 +89,13 @@ fn first_bits(key: &[u8]) -> u64 {
 impl DiskRows {
     pub fn new(db: Db, spaces: RowSpaces, shard: ShardId, shard_of: ShardOf, reads: Arc<RowReads>) -> Self {
         Self { db, spaces, shard, shard_of, reads, places: Mutex::default() }
+    }
+
+    fn read(&self, key: &[u8], row: &mut Vec<u8>) -> io::Result<bool> {
+        let Some(found) = self.spaces.get(&self.db, key).map_err(io::Error::other)? else { return Ok(false) };
+        Row::read(&found).map_err(io::Error::other)?;
+        row.extend_from_slice(&found);
+        Ok(true)
     }
 
     fn scan_step(&self, from: u64, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<Option<u64>, DiskError> {
@@ -157,13 +165,13 @@ impl Rows for DiskRows {
 
     fn get(&self, key: &[u8], row: &mut Vec<u8>) -> io::Result<bool> {
         let begin = Instant::now();
-        let found = self.spaces.get(&self.db, key).map_err(io::Error::other)?;
-        self.reads.count.fetch_add(1, Ordering::Relaxed);
-        self.reads.us.fetch_add(begin.elapsed().as_micros() as u64, Ordering::Relaxed);
-        let Some(found) = found else { return Ok(false) };
-        Row::read(&found).map_err(io::Error::other)?;
-        row.extend_from_slice(&found);
-        Ok(true)
+        let result = self.read(key, row);
+        let count = if result.is_ok() { &self.reads.count } else { &self.reads.failed };
+        count.fetch_add(1, Ordering::Relaxed);
+        if result.is_ok() {
+            self.reads.us.fetch_add(begin.elapsed().as_micros() as u64, Ordering::Relaxed);
+        }
+        result
     }
 
     fn scan(&self, from: u64, visit: &mut dyn FnMut(&[u8], &[u8])) -> Option<u64> {

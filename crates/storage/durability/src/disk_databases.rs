@@ -202,7 +202,14 @@ impl RunningFlush {
         self.flush.as_mut().map_or(Ok(()), Flush::drain)
     }
 
-    /// Has the log made durable up to the cut, and then the rows. Once, when all is walked. Waits for devices.
+    /// Whether [`RunningFlush::install`] may be called after it failed: all rows are in the tree's memory. It is the
+    /// better way, since a flush that begins anew puts them there again.
+    pub fn can_repeat(&self) -> bool {
+        self.places.is_empty() && self.flush.as_ref().is_some_and(Flush::is_whole)
+    }
+
+    /// Has the log made durable up to the cut, and then the rows. When all is walked, and until it succeeds. Waits for
+    /// devices.
     ///
     /// # Errors
     /// [`FlushError`]; then nothing of the flush counts.
@@ -212,7 +219,10 @@ impl RunningFlush {
     pub fn install<E>(&mut self, make_durable: impl FnOnce(Lsn) -> Result<(), E>) -> Result<(), FlushError<E>> {
         assert!(self.places.is_empty(), "a flush is installed when all its keys were given to it");
         make_durable(self.lsn).map_err(FlushError::Log)?;
-        self.installed = self.flush.take().map(|flush| flush.install(self.lsn)).transpose()?;
+        if let Some(flush) = &mut self.flush {
+            self.installed = Some(flush.install(self.lsn)?);
+            self.flush = None;
+        }
         Ok(())
     }
 

@@ -9,7 +9,8 @@
 //! A flush is due when the log has grown by half of the limit since the last cut, or when a write needs memory that
 //! only a flush can free; and half a minute after the last one, if the log has grown by a mebibyte. Every change is in
 //! the log, so its growth bounds what is dirty, but for collections that are large and changed a little; those are
-//! bounded by the memory budget. At the limit itself, writes to these databases wait.
+//! bounded by the memory budget. At the limit itself, writes to these databases wait. If flushes fail, they are refused
+//! after a time; the flusher tries again every second.
 //!
 //! W1. The flusher asks workers in turns of its own ([`Durability::work`]), so that it does not wait for a checkpoint.
 //! W2. The log is kept from the position of the last flush on, so that a start finds every change that rows lack.
@@ -47,8 +48,10 @@ const QUIET: Duration = Duration::from_secs(30);
 /// Least time between two flushes that writes wait for.
 const REST: Duration = Duration::from_millis(50);
 
-/// Time after a failed flush before the next one.
+/// Time after a failed flush before the next one. It doubles where all is walked anew, since the tree's memory keeps
+/// what was walked before.
 const RETRY: Duration = Duration::from_secs(1);
+const RETRY_DOUBLINGS: u32 = 6;
 
 /// Bytes that a walk collects before they are written.
 const COLLECTED_BYTES_MAX: usize = 1 << 20;
@@ -76,6 +79,10 @@ struct FlushState {
     count: u64,
     /// Why the last one failed.
     error: Option<String>,
+    /// Failures in a row of flushes that begin anew.
+    failures: u32,
+    /// Since when writes have waited for flushes that fail.
+    stuck_since: Option<Instant>,
     /// Bytes of copies of rows that the rows in use do not share.
     retained_bytes: u64,
 }
@@ -99,6 +106,9 @@ pub struct FlushStatus {
     pub rows: DiskStats,
 }
 
+/// A flush that runs, on its way between the flusher and workers.
+type Walked = Arc<Mutex<Option<RunningFlush>>>;
+
 /// Why a flush has not come about.
 #[derive(Debug, thiserror::Error)]
 enum Unflushed {
@@ -112,18 +122,14 @@ impl Durability {
     /// Flushes databases on disk whenever that is due, until [`Durability::end`]. On a separate thread. `give_back` is
     /// called after each: the C library keeps much memory that a flush has freed.
     pub fn flush_databases(&self, give_back: impl Fn()) {
+        let mut kept = None;
         while self.wait(LOOK) {
             let Some((databases, sink)) = self.to_flush() else { continue };
-            match self.flush_once(&databases, &sink) {
+            match self.flush_once(&databases, &sink, &mut kept) {
                 Ok(()) => self.note_flushed(None),
                 Err(Unflushed::Ended(Ended)) => return,
                 Err(Unflushed::Failed(error)) => {
-                    self.parts.tell.warn(&format!(
-                        "databases on disk cannot be flushed: {error}. Nothing is lost: the command log has it. Writes that \
-                         need memory are refused until a flush succeeds; the next one is tried in a second"
-                    ));
                     self.note_flushed(Some(error.to_string()));
-                    self.wait(RETRY);
                 }
             }
             give_back();
@@ -194,33 +200,51 @@ impl Durability {
         let databases = self.databases.get()?;
         let sink = self.state.lock().log.clone().filter(|sink| store::RecordSink::counts(&**sink))?;
         let pressure = &self.parts.store.pressure;
-        let limit = self.policy().flush_bytes;
-        let state = self.flushing.state.lock();
+        let policy = self.policy();
+        let limit = policy.flush_bytes;
+        let mut state = self.flushing.state.lock();
         let unflushed = sink.log.end_lsn().0.saturating_sub(state.cut.0);
-        pressure.set_behind(unflushed >= limit && state.error.is_none());
-        let is_rested = state.ended_at.is_none_or(|at| at.elapsed() >= REST);
-        let is_quiet = state.ended_at.is_none_or(|at| at.elapsed() >= QUIET) && unflushed >= QUIET_BYTES;
-        let is_due = unflushed >= limit / 2 || is_quiet || is_rested && pressure.take_wanted();
+        let is_behind = unflushed >= limit;
+        let mut is_news = pressure.set_behind(is_behind) && !is_behind;
+        let has_rested = |time: Duration| state.ended_at.is_none_or(|at| at.elapsed() >= time);
+        let is_due = match state.error {
+            Some(_) => has_rested(RETRY * (1 << state.failures.min(RETRY_DOUBLINGS))),
+            None => {
+                let is_quiet = has_rested(QUIET) && unflushed >= QUIET_BYTES;
+                unflushed >= limit / 2 || is_quiet || has_rested(REST) && pressure.take_wanted()
+            }
+        };
+        if state.error.is_some() && (is_behind || pressure.is_wanted()) {
+            let since = *state.stuck_since.get_or_insert_with(Instant::now);
+            let is_refusing = since.elapsed() >= Duration::from_millis(policy.flush_error_wait_ms);
+            is_news |= is_refusing && !pressure.set_refusing(true);
+        }
+        drop(state);
+        if is_news {
+            self.wake_workers();
+        }
         is_due.then(|| (databases.clone(), sink))
     }
 
-    fn flush_once(&self, databases: &Arc<DiskDatabases>, sink: &Arc<LogSink>) -> Result<(), Unflushed> {
-        let running: Arc<Mutex<Option<RunningFlush>>> = Arc::default();
-        let (place, from, log) = (running.clone(), databases.clone(), sink.clone());
-        self.by_a_worker_for_flush(Box::new(move || {
-            let flush = from.begin_flush(|| log.log.end_lsn());
-            let is_begun = flush.is_some();
-            *place.lock() = flush;
-            is_begun
-        }))?;
+    /// Does one flush, or repeats what failed of the last one, `kept`.
+    fn flush_once(
+        &self,
+        databases: &Arc<DiskDatabases>,
+        sink: &Arc<LogSink>,
+        kept: &mut Option<Walked>,
+    ) -> Result<(), Unflushed> {
+        let running = match kept.take() {
+            Some(walked) => walked,
+            None => self.begin_flush(databases, sink)?,
+        };
         let lsn = running.lock().as_ref().map_or(Lsn(0), RunningFlush::lsn);
-        self.flushing.state.lock().cut = lsn;
-        // From here on the limit counts from the cut.
-        self.parts.store.pressure.set_behind(false);
-        self.wake_workers();
         let written = self.walk_and_install(databases, &running, sink);
         if let Err(Unflushed::Ended(Ended)) = written {
             return Err(Ended.into());
+        }
+        if written.is_err() && running.lock().as_ref().is_some_and(RunningFlush::can_repeat) {
+            *kept = Some(running);
+            return written.map(|_| ());
         }
         let place = running.clone();
         self.by_a_worker_for_flush(Box::new(move || {
@@ -233,18 +257,36 @@ impl Durability {
         match written {
             Ok(true) => state.flushed = lsn,
             // Its changes are part of the next one.
-            _ => state.cut = state.flushed,
+            _ => {
+                state.cut = state.flushed;
+                state.failures += u32::from(written.is_err());
+            }
         }
         written.map(|_| ())
     }
 
+    /// Has the cut of a flush made.
+    fn begin_flush(&self, databases: &Arc<DiskDatabases>, sink: &Arc<LogSink>) -> Result<Walked, Ended> {
+        let running = Walked::default();
+        let (place, from, log) = (running.clone(), databases.clone(), sink.clone());
+        self.by_a_worker_for_flush(Box::new(move || {
+            let flush = from.begin_flush(|| log.log.end_lsn());
+            let is_begun = flush.is_some();
+            *place.lock() = flush;
+            is_begun
+        }))?;
+        let lsn = running.lock().as_ref().map_or(Lsn(0), RunningFlush::lsn);
+        self.flushing.state.lock().cut = lsn;
+        // From here on the limit counts from the cut. Not after a failure, where each try would admit as much again.
+        if !self.parts.store.pressure.is_failing() {
+            self.parts.store.pressure.set_behind(false);
+            self.wake_workers();
+        }
+        Ok(running)
+    }
+
     /// Has the flush walked and installed; false when it has become void.
-    fn walk_and_install(
-        &self,
-        databases: &DiskDatabases,
-        running: &Arc<Mutex<Option<RunningFlush>>>,
-        sink: &LogSink,
-    ) -> Result<bool, Unflushed> {
+    fn walk_and_install(&self, databases: &DiskDatabases, running: &Walked, sink: &LogSink) -> Result<bool, Unflushed> {
         loop {
             let (place, progress) = (running.clone(), Arc::new(Mutex::new(FlushProgress::More)));
             let told = progress.clone();
@@ -273,13 +315,29 @@ impl Durability {
     }
 
     fn note_flushed(&self, error: Option<String>) {
+        let pressure = &self.parts.store.pressure;
         let mut state = self.flushing.state.lock();
         state.ended_at = Some(Instant::now());
         state.count += u64::from(error.is_none());
-        let is_failing = error.is_some();
-        state.error = error;
+        let before = std::mem::replace(&mut state.error, error.clone());
+        if error.is_none() {
+            (state.stuck_since, state.failures) = (None, 0);
+        }
         drop(state);
-        self.parts.store.pressure.set_failing(is_failing);
+        pressure.set_failure(error.as_deref());
+        match &error {
+            Some(error) if before.is_none() => self.parts.tell.warn(&format!(
+                "databases on disk: {error}. Nothing is lost: the command log has it. Writes that need \
+                 a flush wait (flush-error-wait), and then are refused until one succeeds; the server tries again"
+            )),
+            None if before.is_some() => self.parts.tell.say("databases on disk are flushed again"),
+            _ => {}
+        }
+        if error.is_none() {
+            // As of the cut of this flush; what was written since is looked at next.
+            pressure.set_behind(false);
+            pressure.set_refusing(false);
+        }
         self.wake_workers();
         self.flushing.stir.notify_all();
     }

@@ -93,6 +93,8 @@ pub struct Policy {
     /// Bytes of log that are not flushed to rows at which writes to databases on disk wait. From half of that on they
     /// are flushed.
     pub flush_bytes: u64,
+    /// How long writes to databases on disk wait when flushes fail, in milliseconds.
+    pub flush_error_wait_ms: u64,
     /// Memory for blocks of the rows' tables.
     pub block_cache_bytes: usize,
 }
@@ -139,6 +141,7 @@ impl Policy {
                 has_cleaner: true,
             }),
             flush_bytes: share(FLUSH_BYTES, settings.maxmemory_bytes, FLUSH_SHARE).max(FLUSH_BYTES_MIN),
+            flush_error_wait_ms: settings.flush_error_wait_ms,
             block_cache_bytes: share(BLOCK_CACHE_BYTES, settings.maxmemory_bytes, BLOCK_CACHE_SHARE) as usize,
         }
     }

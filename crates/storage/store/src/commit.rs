@@ -20,8 +20,8 @@ pub enum Blocked {
     Log,
     /// Memory in use is beyond the budget, and some of it is being freed: evicted entries, pages that are cleaned.
     Memory,
-    /// The log takes no record of this class until it works again: [`RecordSink::refusal`] says why. It is not tried
-    /// again but answered.
+    /// The log takes no record of this class until it works again: [`RecordSink::refusal`] says why. Or rows cannot be
+    /// flushed: [`Store::refusal_by_flush`]. It is not tried again but answered.
     ///
     /// [`RecordSink::refusal`]: crate::RecordSink::refusal
     Refused,
@@ -90,7 +90,7 @@ impl Store {
             return Err(Blocked::Log);
         }
         if self.waits_for_flush(at.db) && at.writes != WriteClass::Frees {
-            return Err(Blocked::Log);
+            return Err(self.blocked_by_flush(scratch, at));
         }
         match self.log_of(scratch).map_or(Admission::Go, |log| log.admit(at.worker, at.writes)) {
             Admission::Go => Ok(()),

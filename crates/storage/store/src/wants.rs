@@ -32,7 +32,17 @@ pub struct Want {
     pub is_loaded: bool,
 }
 
+/// Bytes of a key that a message shows.
+const SHOWN_BYTES: usize = 64;
+
 impl Want {
+    /// What an error and the log say when the row cannot be read.
+    pub fn unreadable(&self, error: &dyn std::fmt::Display) -> String {
+        let shown = &self.key[..self.key.len().min(SHOWN_BYTES)];
+        let rest = if shown.len() < self.key.len() { "..." } else { "" };
+        format!("the row of key '{}{rest}' cannot be read: {error}", shown.escape_ascii())
+    }
+
     fn key(&self) -> Key<'_> {
         Key { bytes: &self.key, hash: self.hash, slot: base::slot::slot_of(&self.key), space: self.space }
     }
@@ -98,7 +108,7 @@ impl HeldShards<'_> {
                 }
                 Err(error) => {
                     engine.withdraw(&want.key(), ticket);
-                    result = Err(error);
+                    result = Err(io::Error::other(want.unreadable(&error)));
                 }
             }
         }
@@ -153,7 +163,7 @@ impl Store {
             Ok(is_there) => self.install(want, is_there.then_some(&row)),
             Err(error) => {
                 self.withdraw(want);
-                return Err(error);
+                return Err(io::Error::other(want.unreadable(&error)));
             }
         }
         Ok(())

@@ -246,6 +246,7 @@ pub(super) fn disk(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, &fields::DISK_MERGES, rows.merges);
     line(text, &fields::DISK_ROW_READS, rows.reads);
     line(text, &fields::DISK_ROW_READ_USEC_PER_READ, rows.read_us / rows.reads.max(1));
+    line(text, &fields::DISK_ROW_READ_ERRORS, rows.read_errors);
 }
 
 /// Values that memory has no room for.

@@ -64,6 +64,14 @@ pub(super) static PERSISTENCE: &[Directive] = &[
     )
     .at_start(),
     Directive::supported(
+        "flush-error-wait",
+        integer!(flush_error_wait_ms: 0, 3_600_000),
+        "2000",
+        "milliseconds",
+        "Changes of a database on disk that cannot be flushed to its rows fill their share of memory. Then writes to the \
+         database wait. After this time they are answered MISCONF, until a flush succeeds. Other databases continue.",
+    ),
+    Directive::supported(
         "save",
         Field::SavePoints { get: |s| &s.save, set: |s, value| s.save = value },
         "3600 1 300 100 60 10000",

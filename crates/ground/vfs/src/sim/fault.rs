@@ -17,6 +17,7 @@ use crate::error::Op;
 pub struct Fault {
     meets: Meets,
     path: Option<PathBuf>,
+    dir: Option<PathBuf>,
     skip: u64,
     /// Calls still to affect; `None`: forever.
     left: Option<u64>,
@@ -42,7 +43,7 @@ pub(super) enum Effect {
 
 impl Fault {
     fn new(meets: Meets, effect: Effect) -> Self {
-        Self { meets, path: None, skip: 0, left: Some(1), effect }
+        Self { meets, path: None, dir: None, skip: 0, left: Some(1), effect }
     }
 
     /// The call fails with an error number of [`errno`](crate::errno), without effect, except for syncs. A failed sync
@@ -72,6 +73,12 @@ impl Fault {
     /// Only calls on a path that ends with these components.
     pub fn on(mut self, path: impl Into<PathBuf>) -> Self {
         self.path = Some(path.into());
+        self
+    }
+
+    /// Only calls on paths below this directory.
+    pub fn below(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.dir = Some(dir.into());
         self
     }
 
@@ -132,6 +139,7 @@ impl Faults {
                 Meets::Operation(wanted) => number == Some(wanted),
             };
             call && fault.path.as_ref().is_none_or(|wanted| path.ends_with(wanted))
+                && fault.dir.as_ref().is_none_or(|dir| path.starts_with(dir))
         })?;
         if fault.skip > 0 {
             fault.skip -= 1;

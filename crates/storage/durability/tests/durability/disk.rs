@@ -8,8 +8,10 @@ use durability::{Cause, DurabilityError, Policy};
 use engine::{Effect, Encoding, Keyspace, Value};
 use std::path::Path;
 use std::sync::Arc;
-use store::{At, LockSet, WriteClass};
-use vfs::{FileSystem, Outage, SimFs};
+use std::time::{Duration, Instant};
+use store::pressure::FlushFailure;
+use store::{At, Blocked, LockSet, WriteClass};
+use vfs::{Fault, FileSystem, Op, Outage, SimFs, errno};
 
 /// Databases 0 and 1 are on disk, and are flushed for every kilobyte of log.
 fn on_disk() -> Policy {
@@ -171,6 +173,85 @@ fn the_log_is_trimmed_below_the_last_flush() {
     assert!(logs[0].0 > 0, "the first segments are gone: {logs:?}");
     assert!(logs[0] <= flushed, "{logs:?}, {flushed}");
     let expected = model.now();
+    life.stop();
+    assert_eq!(found(&fs, policy).expect("it starts"), expected);
+}
+
+/// One try of a SET of 200 bytes.
+fn try_set(life: &mut Life, db: u32, number: u32) -> Result<(), Blocked> {
+    let at = At { now: START_MS, db: DbIndex(db), touch: false, worker: 0, writes: WriteClass::Any };
+    let (name, bytes) = (format!("key:{number}"), [b'v'; 200]);
+    let result = life.store.commit(&mut life.scratch, &LockSet::All, &at, |txn| {
+        let key = txn.key(name.as_bytes());
+        txn.apply(&Effect::Set { key, value: Value::Bytes(&bytes), encoding: Encoding::PLAIN, expire_at: None });
+        Ok(())
+    });
+    life.end_turn();
+    result
+}
+
+/// Sets keys until one waits for a flush; how many were set.
+fn set_until_behind(life: &mut Life, number: &mut u32) -> u32 {
+    let before = *number;
+    loop {
+        match try_set(life, 0, *number) {
+            Ok(()) => *number += 1,
+            Err(Blocked::Shard) => {}
+            Err(Blocked::Log) if life.store.pressure.failure().is_some() => return *number - before,
+            Err(Blocked::Log) => std::thread::yield_now(),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Rows cannot be written, for any reason: writes to the database wait, then are refused with the reason, and other
+/// databases continue. Tries to flush take no more memory each time. When rows can be written, all continues.
+#[test]
+fn a_full_disk_stops_only_databases_that_are_on_it() {
+    let fs = SimFs::new(3);
+    let policy = Policy { disk_databases: vec![0], ..on_disk() };
+    let mut life = Life::start(&fs, policy.clone()).expect("it starts");
+    fs.inject(Fault::fail(Op::Write, errno::ENOSPC).below("/data/lsm").forever());
+    let mut number = 0;
+    assert!(set_until_behind(&mut life, &mut number) > 0, "some changes fit before they have to be flushed");
+    assert_eq!(life.store.flush_failure(DbIndex(0)), Some(FlushFailure::Wait));
+    let begin = Instant::now();
+    life.wait_until(|| life.store.why_no_flush(DbIndex(0)).is_some());
+    assert!(begin.elapsed() < Duration::from_secs(30));
+    let refused =
+        std::iter::repeat_with(|| try_set(&mut life, 0, number)).find(|result| *result != Err(Blocked::Shard));
+    // A try to flush ends the wait, but not the refusal.
+    assert_eq!(refused, Some(Err(Blocked::Refused)));
+    let why = life.store.refusal_by_flush(DbIndex(0)).expect("it is the reason");
+    assert!(why.contains("No space left") || why.contains("errno 28"), "{why}");
+    let held_bytes = life.store.pressure.row_store_bytes();
+    // The memory database has no part in it, however long its log grows.
+    let mut memory = 0;
+    while memory < 500 || begin.elapsed() < Duration::from_secs(3) {
+        match try_set(&mut life, 2, memory) {
+            Ok(()) => memory += 1,
+            Err(Blocked::Shard | Blocked::Log) => std::thread::yield_now(),
+            Err(other) => panic!("{other:?}"),
+        }
+        assert_eq!(life.store.flush_failure(DbIndex(2)), None);
+    }
+    assert!(life.store.pressure.row_store_bytes() <= held_bytes.max(1) * 2, "tries to flush pile up");
+    assert!(life.durability.flush_status().is_some_and(|status| status.error.is_some()));
+    fs.clear_faults();
+    life.wait_until(|| life.store.pressure.failure().is_none());
+    loop {
+        match try_set(&mut life, 0, number) {
+            Ok(()) => break,
+            Err(Blocked::Shard | Blocked::Log) => std::thread::yield_now(),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    let told = life.told.0.lock().join("\n");
+    assert_eq!(told.matches("cannot be flushed").count(), 1, "{told}");
+    assert!(told.contains("are flushed again"), "{told}");
+    flush_and_drop(&life);
+    assert_eq!(life.store.len(DbIndex(0)).0, u64::from(number) + 1);
+    let expected = Model::digest(&life.store);
     life.stop();
     assert_eq!(found(&fs, policy).expect("it starts"), expected);
 }

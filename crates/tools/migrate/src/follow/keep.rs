@@ -278,6 +278,7 @@ fn policy(log_wanted: bool) -> Policy {
         disk_databases: Vec::new(),
         tier: None,
         flush_bytes: u64::MAX,
+        flush_error_wait_ms: 0,
         block_cache_bytes: 0,
     }
 }
