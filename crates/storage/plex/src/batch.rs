@@ -13,6 +13,7 @@ use std::ops::RangeBounds;
 use base::varint;
 
 use crate::error::{Error, Result};
+use crate::expiry;
 use crate::iter::IterOptions;
 use crate::key::{BATCH_BYTES_MAX, KEY_LEN_MAX, SEQNO_MAX, Seqno, VALUE_LEN_MAX};
 
@@ -154,6 +155,23 @@ impl WriteBatch {
         closed
     }
 
+    /// The batch as it is stored: values of key spaces that have times are followed by this one.
+    pub(crate) fn timed(&self, has_times: impl Fn(u32) -> bool, now_ms: u64) -> Self {
+        let mut timed = Self { lsn: self.lsn, wrong: self.wrong, ..Self::default() };
+        let mut stored = Vec::new();
+        for operation in &self.operations {
+            let (first, mut second) = self.parts(operation);
+            if operation.kind == PUT && has_times(operation.key_space) {
+                stored.clear();
+                stored.extend_from_slice(second);
+                expiry::put_time(&mut stored, now_ms);
+                second = &stored;
+            }
+            timed.push(operation.kind, crate::KeySpaceId(operation.key_space), first, second);
+        }
+        timed
+    }
+
     /// The position in an external log after the record that this batch comes from. A flush that contains the batch
     /// makes it [`recovered_lsn`](crate::Db::recovered_lsn) of the next open. A batch
     /// with a smaller position than one written before, since the open, is refused.
@@ -191,7 +209,7 @@ impl WriteBatch {
         if first.len() > KEY_LEN_MAX || (kind == DELETE_RANGE && second.len() > KEY_LEN_MAX) {
             self.wrong = Some("a key has more than 65,535 bytes");
         } else if second.len() > VALUE_LEN_MAX {
-            self.wrong = Some("a value has more than 1 GiB");
+            self.wrong = Some("a value has more than 1 GiB, with the 8 bytes of its time where it has one");
         } else {
             let at = self.data.len();
             self.data.reserve(first.len() + second.len());

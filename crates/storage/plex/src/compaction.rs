@@ -14,6 +14,7 @@
 
 mod estimate;
 mod execute;
+mod expire;
 mod ldc;
 mod ldc_ranged;
 mod leveled;
@@ -26,11 +27,13 @@ mod trie;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::expiry::Expiry;
 use crate::key::Seqno;
 use crate::key_order::KeyOrder;
 use crate::sketch::Sketch;
 use crate::sstable::{Table, TableInfo};
 use crate::version::{Run, Tree};
+pub(crate) use expire::expire;
 pub(crate) use execute::{Outcome, OutputSettings, Visibility, flush, rebuild, renumber};
 pub(crate) use stretches::Merge;
 
@@ -252,6 +255,8 @@ pub(crate) struct Now<'a> {
     pub others: Option<&'a BTreeMap<u64, Vec<u8>>>,
     /// Sequence numbers of the read views, ascending.
     pub views: &'a [Seqno],
+    /// When values expire; `None` where they do not.
+    pub expiry: Option<Expiry>,
 }
 
 impl Now<'_> {
@@ -272,7 +277,7 @@ impl Now<'_> {
 
 /// How far merges of a tree lag, whatever merges are under way.
 pub(crate) fn lag(chooser: &dyn Choose, tree: &Tree, views: &[Seqno]) -> f64 {
-    chooser.lag(tree, &Now { others: None, views })
+    chooser.lag(tree, &Now { others: None, views, expiry: None })
 }
 
 /// A lag that is 0 up to `slow` and 1 at `stop`.
@@ -295,7 +300,7 @@ pub(crate) struct Task {
     /// Keys before which the output is cut, ascending.
     pub cuts: Vec<Vec<u8>>,
     /// Whether tables that nothing is merged with are written anew if there is a [`CompactionFilter`], so that it sees
-    /// them.
+    /// them, or if values expire.
     pub asks_filter: bool,
     /// Whether tables that do not overlap are written as one. Otherwise tables that are merged with no other stay as
     /// they are.

@@ -46,11 +46,13 @@ use crate::compaction::{Choose, Visibility};
 use crate::error::{Error, Result};
 use crate::iter::{Iter, IterOptions, MergeCursor, Source, Within};
 use crate::key::{self, Kind, Seqno};
+use crate::expiry::Expiry;
 use crate::key_order::KeyOrder;
+use crate::key_space_options::{KeySpaceOptions, OptionsOfSpaces};
 use crate::limiter::Limiter;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::names::Names;
-use crate::options::{Background, Options};
+use crate::options::{Background, Options, TimeSource};
 use crate::range_tombstone::Cover;
 use crate::sstable::Probe;
 use crate::stats::{Counters, Stats};
@@ -115,6 +117,8 @@ struct State {
     version: Arc<Version>,
     /// How far merges lag, as the policy finds (computed with the version).
     lag: lag::Lag,
+    /// Options of those key spaces that have any.
+    spaces: Arc<OptionsOfSpaces>,
 }
 
 struct Inner {
@@ -193,9 +197,30 @@ impl Db {
         &self.handle.inner
     }
 
-    /// The key space of this name, which is made if there is none; durable when this returns.
+    /// The key space of this name, which is made if there is none; durable when this returns. One that exists keeps its
+    /// options ([`key_space_with`](Self::key_space_with)).
     pub fn key_space(&self, name: &str) -> Result<KeySpaceId> {
-        self.inner().key_space(name.as_bytes())
+        self.inner().key_space(name.as_bytes(), None)
+    }
+
+    /// The key space of this name with these options: it is made, or the one that exists gets them in place of those
+    /// that it had. Tables that exist stay as they are. Durable when this returns.
+    ///
+    /// # Errors
+    /// Invalid argument: an option out of range, or a time to live for a key space that was made without one.
+    pub fn key_space_with(&self, name: &str, options: &KeySpaceOptions) -> Result<KeySpaceId> {
+        self.inner().key_space(name.as_bytes(), Some(options))
+    }
+
+    /// The options that a key space has of its own.
+    ///
+    /// # Errors
+    /// Invalid argument, for a key space that does not exist.
+    pub fn key_space_options(&self, space: KeySpaceId) -> Result<KeySpaceOptions> {
+        if !self.inner().has_key_space(space.0) {
+            return Err(write::no_key_space(space.0));
+        }
+        Ok(self.inner().options_of(space.0))
     }
 
     /// All key spaces with their names, in the order of the names.
@@ -298,7 +323,7 @@ impl Db {
     /// The value of a key.
     pub fn get_in(&self, space: KeySpaceId, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let (state, seqno) = self.inner().now();
-        state.get(space.0, &self.inner().key_order.stored(key), seqno)
+        state.get(space.0, &self.inner().key_order.stored(key), seqno, &self.inner().options.clock)
     }
 
     /// Whether a key may have a value. False only if it has none. Reads memtables and filters in memory only: true for
@@ -311,8 +336,8 @@ impl Db {
     /// The values of several keys, all as of one moment.
     pub fn multi_get<K: AsRef<[u8]>>(&self, space: KeySpaceId, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
         let (state, seqno) = self.inner().now();
-        let order = self.inner().key_order;
-        keys.iter().map(|key| state.get(space.0, &order.stored(key.as_ref()), seqno)).collect()
+        let (order, clock) = (self.inner().key_order, &self.inner().options.clock);
+        keys.iter().map(|key| state.get(space.0, &order.stored(key.as_ref()), seqno, clock)).collect()
     }
 
     /// An iterator over the default key space, as of now.
@@ -448,7 +473,7 @@ impl ReadView {
     /// The value that a key had.
     pub fn get_in(&self, space: KeySpaceId, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let inner = self.db.inner();
-        inner.state().get(space.0, &inner.key_order.stored(key), self.seqno)
+        inner.state().get(space.0, &inner.key_order.stored(key), self.seqno, &inner.options.clock)
     }
 
     /// An iterator over the keys that the default key space had.
@@ -492,8 +517,28 @@ impl State {
         std::iter::once(&self.memtable).chain(&self.immutables)
     }
 
+    /// When values of a key space expire; `None` where they do not.
+    fn expiry(&self, space: u32, clock: &TimeSource) -> Option<Expiry> {
+        if self.spaces.is_empty() {
+            return None;
+        }
+        self.spaces.get(&space)?.expiry(clock.now_ms())
+    }
+
+    fn get(&self, space: u32, key: &[u8], view: Seqno, clock: &TimeSource) -> Result<Option<Vec<u8>>> {
+        let stored = self.get_stored(space, key, view)?;
+        Ok(match self.expiry(space, clock) {
+            None => stored,
+            Some(expiry) => stored.and_then(|mut stored| {
+                let len = expiry.value(&stored)?.len();
+                stored.truncate(len);
+                Some(stored)
+            }),
+        })
+    }
+
     /// Sources from the newest to the oldest; the first that knows the key decides.
-    fn get(&self, space: u32, key: &[u8], view: Seqno) -> Result<Option<Vec<u8>>> {
+    fn get_stored(&self, space: u32, key: &[u8], view: Seqno) -> Result<Option<Vec<u8>>> {
         for memtable in self.memtables() {
             let cover = memtable.covering(space, key, view);
             if let Some((seqno, kind, value)) = memtable.get(space, key, view) {
@@ -524,7 +569,7 @@ impl State {
         Ok(None)
     }
 
-    /// Whether [`get`](Self::get) may find a value, judged by what is in memory.
+    /// Whether [`get_stored`](Self::get_stored) may find a value, judged by what is in memory.
     fn may_have(&self, space: u32, key: &[u8], view: Seqno) -> bool {
         for memtable in self.memtables() {
             let cover = memtable.covering(space, key, view);
@@ -568,11 +613,13 @@ impl State {
         }
         let cover = self.cover(space, view);
         if let Some(tree) = self.version.tree(space) {
-            let within = Within::of(&options, inner.options.prefix_filter_bytes);
+            let own = self.spaces.get(&space).and_then(|own| own.prefix_filter_bytes);
+            let within = Within::of(&options, own.unwrap_or(inner.options.prefix_filter_bytes));
             let cover = Some(&cover).filter(|cover| !cover.is_empty());
             sources.extend(tree.runs().map(|(_, run)| Source::run_within(run.clone(), within.clone(), cover.cloned())));
         }
-        Iter::new(MergeCursor::new(sources), view, cover, options, inner.bell.clone())
+        let expiry = self.expiry(space, &inner.options.clock);
+        Iter::new(MergeCursor::new(sources), view, cover, options, expiry, inner.bell.clone())
     }
 
     /// The deleted ranges that the view sees. Those of tables alone are worked out once for a tree.

@@ -77,7 +77,7 @@ fn dump_manifest(dir: &Path, number: u64, options: &Options, line: &mut impl FnM
     for (at, edit) in manifest::read(&*options.fs, dir, number)?.into_iter().enumerate() {
         line(format!("edit {at}"));
         let VersionEdit { database, next_number, last_seqno, wal, flushed_lsn, key_order, .. } = edit;
-        let VersionEdit { added, removed, key_spaces, dropped, next_key_space, .. } = edit;
+        let VersionEdit { added, removed, key_spaces, key_space_options, dropped, next_key_space, .. } = edit;
         let numbers = [
             ("database", database),
             ("next number", next_number),
@@ -95,6 +95,7 @@ fn dump_manifest(dir: &Path, number: u64, options: &Options, line: &mut impl FnM
             line("keys after their hashes".into());
         }
         key_spaces.iter().for_each(|(id, name)| line(format!("key space {id} {}", text(name))));
+        key_space_options.iter().for_each(|(id, options)| line(format!("options of key space {id} {options:?}")));
         dropped.iter().for_each(|id| line(format!("drop key space {id}")));
         removed.iter().for_each(|at| line(format!("remove {}", place(at))));
         added.iter().for_each(|(at, of)| line(format!("add {} {}", place(at), info(of))));

@@ -3,18 +3,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use base::clock::SystemClock;
 use base::random::OsEntropy;
-use base::{Entropy, Rng};
+use base::{Clock, Entropy, Rng};
 use vfs::{FileSystem, OpenOptions, RealFs};
 
 use crate::cache::BlockCache;
 use crate::compaction::{CompactionFilter, Policy};
 use crate::db::Db;
 use crate::error::{Error, Result};
-use crate::key::KEY_LEN_MAX;
 use crate::key_order::KeyOrder;
+use crate::key_space_options::KeySpaceOptions;
 use crate::open_files;
-use crate::sstable::{Compression, Filters, Indexes, TableOptions};
+use crate::sstable::{self, Compression, Filters, Indexes, TableOptions};
 
 /// With a batch of the greatest length on top, what a memtable surely has places for: 14 GiB (`memtable::arena`).
 const MEMTABLE_BYTES_MAX: u64 = 8 << 30;
@@ -43,10 +44,28 @@ pub enum Background {
     Manual,
 }
 
+/// The source of time.
+#[derive(Clone)]
+pub(crate) struct TimeSource(Arc<dyn Clock>);
+
+impl std::fmt::Debug for TimeSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Clock")
+    }
+}
+
+impl TimeSource {
+    /// Milliseconds since 1970.
+    pub fn now_ms(&self) -> u64 {
+        u64::try_from(self.0.now_ms()).unwrap_or(0)
+    }
+}
+
 /// How to open a database.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) fs: Arc<dyn FileSystem>,
+    pub(crate) clock: TimeSource,
     pub(crate) seed: Option<u64>,
     pub(crate) create_if_missing: bool,
     pub(crate) wal: Wal,
@@ -85,6 +104,7 @@ impl Options {
     pub fn new() -> Self {
         Self {
             fs: Arc::new(RealFs),
+            clock: TimeSource(Arc::new(SystemClock::new())),
             seed: None,
             create_if_missing: true,
             wal: Wal::Async,
@@ -131,6 +151,13 @@ impl Options {
     /// Where files live. Default: the real file system.
     pub fn file_system(mut self, fs: Arc<dyn FileSystem>) -> Self {
         self.fs = fs;
+        self
+    }
+
+    /// The time by which values expire ([`KeySpaceOptions::ttl`]). Default: the system's, which follows a jump of the
+    /// machine's clock slowly.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = TimeSource(clock);
         self
     }
 
@@ -312,8 +339,13 @@ impl Options {
         self
     }
 
-    /// How tables of a level are built.
-    pub(crate) fn of_tables(&self, level: usize) -> TableOptions {
+    /// How tables of a level are built, in a key space with options of its own or without.
+    pub(crate) fn of_tables(&self, level: usize, own: Option<&KeySpaceOptions>) -> TableOptions {
+        let of_database = self.of_all_tables(level);
+        own.map_or(of_database, |own| own.of_tables(level, of_database, self.policy.key_order() == KeyOrder::Bytes))
+    }
+
+    fn of_all_tables(&self, level: usize) -> TableOptions {
         let compression = self.compression.get(level).or(self.compression.last()).copied().unwrap_or_default();
         TableOptions {
             block_bytes: self.block_bytes,
@@ -323,6 +355,7 @@ impl Options {
             compression,
             prefix_bytes: if self.policy.key_order() == KeyOrder::Hash { 0 } else { self.prefix_filter_bytes },
             is_direct: self.direct_writes,
+            has_times: false,
         }
     }
 
@@ -352,22 +385,11 @@ impl Options {
         if !(1..=64).contains(&self.merges_max) {
             return wrong("merges_max is not within 1 and 64");
         }
-        if !(64..=1 << 20).contains(&self.block_bytes) {
-            return wrong("block_bytes is not within 64 and 1 MiB");
-        }
         if self.table_bytes < 1 << 10 {
             return wrong("table_bytes is below 1 KiB");
         }
-        if self.filter_bits_per_key > 64 {
-            return wrong("filter_bits_per_key is above 64");
-        }
-        if self.prefix_filter_bytes > KEY_LEN_MAX {
-            return wrong("prefix_filter_bytes is longer than any key");
-        }
-        if !self.compression.iter().all(|compression| compression.is_known()) {
-            return wrong("a level of zstd is not within -7 and 19");
-        }
-        Ok(())
+        let (bits, prefix) = (self.filter_bits_per_key, self.prefix_filter_bytes);
+        sstable::check_options(self.block_bytes, bits, prefix, &self.compression).or_else(wrong)
     }
 
     pub(crate) fn rng(&self) -> Rng {

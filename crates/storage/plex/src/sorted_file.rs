@@ -26,7 +26,7 @@ impl SortedFile {
     pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
         options.check()?;
         let identity = options.rng().next_u64();
-        let builder = TableBuilder::new(&*options.fs, path.as_ref(), identity, options.of_tables(0))?;
+        let builder = TableBuilder::new(&*options.fs, path.as_ref(), identity, options.of_tables(0, None))?;
         Ok(Self { builder, last_key: None })
     }
 

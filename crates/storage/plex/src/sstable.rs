@@ -35,7 +35,7 @@ pub(crate) use filter::{Filter, Probe};
 pub use partitions::Filters;
 pub(crate) use table::{BYTES_PER_DELETED_STEP, BYTES_PER_SCAN, Table};
 
-use crate::key::Seqno;
+use crate::key::{KEY_LEN_MAX, Seqno};
 use crate::range_tombstone::RangeTombstone;
 
 /// How tables are built.
@@ -51,6 +51,34 @@ pub(crate) struct TableOptions {
     pub prefix_bytes: usize,
     /// Written past the page cache, where the system lets it.
     pub is_direct: bool,
+    /// Whether values end with the time of their write.
+    pub has_times: bool,
+}
+
+/// The shortest block, in bytes.
+pub(crate) const BLOCK_BYTES_MIN: usize = 64;
+
+/// # Errors
+/// The option that is out of range.
+pub(crate) fn check_options(
+    block_bytes: usize,
+    filter_bits_per_key: u32,
+    prefix_bytes: usize,
+    compression: &[Compression],
+) -> Result<(), &'static str> {
+    if !(BLOCK_BYTES_MIN..=1 << 20).contains(&block_bytes) {
+        return Err("block_bytes is not within 64 and 1 MiB");
+    }
+    if filter_bits_per_key > 64 {
+        return Err("filter_bits_per_key is above 64");
+    }
+    if prefix_bytes > KEY_LEN_MAX {
+        return Err("prefix_filter_bytes is longer than any key");
+    }
+    if !compression.iter().all(|compression| compression.is_known()) {
+        return Err("a level of zstd is not within -7 and 19");
+    }
+    Ok(())
 }
 
 /// What the manifest keeps of a table.

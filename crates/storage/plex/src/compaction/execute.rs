@@ -10,9 +10,11 @@ use super::stretches::{Below, Stretch};
 use super::{CompactionFilter, FlushShape, Task, split};
 use crate::cache::Fill;
 use crate::error::Result;
+use crate::expiry::Expiry;
 use crate::iter::{MergeCursor, Source};
 use crate::key::{Kind, SEQNO_MAX, Seqno};
 use crate::key_order::KeyOrder;
+use crate::key_space_options::OptionsOfSpaces;
 use crate::limiter::{self, Limiter};
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::options::Options;
@@ -51,6 +53,7 @@ impl Visibility {
 }
 
 /// Where tables go and how they are made.
+#[derive(Clone)]
 pub(crate) struct OutputSettings<'a> {
     pub fs: &'a dyn FileSystem,
     /// Those of tables; sizes of tables are below.
@@ -58,6 +61,9 @@ pub(crate) struct OutputSettings<'a> {
     pub table_bytes: u64,
     /// What else may go; it sees keys as they were given.
     pub filter: Option<&'a dyn CompactionFilter>,
+    /// Options of key spaces that have any, and the moment by which values expire.
+    pub spaces: Arc<OptionsOfSpaces>,
+    pub now_ms: u64,
     pub key_order: KeyOrder,
     /// Holds back what is written.
     pub limiter: Option<&'a Limiter>,
@@ -66,6 +72,12 @@ pub(crate) struct OutputSettings<'a> {
     /// Parts that one merge is split into at most, and whether a thread each does them.
     pub parts_max: usize,
     pub has_threads: bool,
+}
+
+impl OutputSettings<'_> {
+    fn expiry(&self, key_space: u32) -> Option<Expiry> {
+        self.spaces.get(&key_space)?.expiry(self.now_ms)
+    }
 }
 
 /// What a merge or flush did. The files are synced, their names are not.
@@ -180,12 +192,25 @@ pub(super) fn run(
 ) -> Result<Outcome> {
     let to = Destination { key_space, level: task.output_level, run: task.output_run.unwrap_or(new_run) };
     let mut outcome = Outcome::default();
+    let expiry = settings.expiry(key_space);
     for group in groups(task, stretch) {
         let group = &group.iter().map(|at| &task.inputs[*at]).collect::<Vec<_>>()[..];
         if let [(level, run, table)] = group
+            && is_bottom
+            && stretch.has_all_of(table)
+            && table.seqno_max() <= visibility.floor()
+            && expiry.is_some_and(|expiry| expiry.is_over_for_all(table.times()))
+        {
+            // Values that are over and tombstones with nothing to hide: it need not be read.
+            let place = TablePlace { key_space, level: *level, run: *run, number: table.number };
+            outcome.edit.removed.push(place);
+            outcome.dropped += table.info.entry_count;
+            continue;
+        }
+        if let [(level, run, table)] = group
             && stretch.has_all_of(table)
             && (table.tombstone_count() == 0 || !is_bottom)
-            && !(task.asks_filter && settings.filter.is_some())
+            && !(task.asks_filter && (settings.filter.is_some() || expiry.is_some()))
         {
             // Nothing to merge with and nothing to drop: the table moves, or stays where it is.
             if (*level, *run) != (to.level, to.run) {
@@ -332,6 +357,7 @@ fn merge(
         ranges.iter().filter(|t| !below.is_bottom || t.seqno > visibility.floor()).collect();
     outcome.dropped += (ranges.len() - kept.len()) as u64;
     let mut output = Output { settings, to, kept, cuts, from: None, builder: None, unpaced: 0, outcome };
+    let expiry = settings.expiry(to.key_space);
     let mut last_key: Vec<u8> = Vec::new();
     let mut last_stripe = None;
     match &part.from {
@@ -352,8 +378,11 @@ fn merge(
         let is_open = !is_hidden && kind == Kind::Put && visibility.is_open(seqno);
         let space = crate::KeySpaceId(to.key_space);
         let given = || settings.key_order.given(key);
-        let is_filtered =
-            is_open && settings.filter.is_some_and(|filter| !filter.keeps(space, given(), cursor.value()));
+        // What a reader gets; `None` once it is over, which views see as well.
+        let value = expiry.map_or(Some(cursor.value()), |expiry| expiry.value(cursor.value()));
+        let is_over = kind == Kind::Put && value.is_none();
+        let keeps = |filter: &dyn CompactionFilter| filter.keeps(space, given(), value.unwrap_or_default());
+        let is_filtered = is_over || (is_open && settings.filter.is_some_and(|filter| !keeps(filter)));
         let (kind, value) = if is_filtered { (Kind::Delete, &b""[..]) } else { (kind, cursor.value()) };
         let is_last = !is_hidden && stripe == 0 && below.has_none(key);
         let is_dead = kind == Kind::Delete && is_last;
@@ -411,8 +440,10 @@ impl Output<'_> {
     fn builder(&mut self) -> Result<&mut TableBuilder> {
         if self.builder.is_none() {
             let (number, identity, path) = (self.settings.next_table)();
+            let own = self.settings.spaces.get(&self.to.key_space);
+            let options = self.settings.options.of_tables(self.to.level, own);
             let builder =
-                TableBuilder::new(self.settings.fs, &path, identity, self.settings.options.of_tables(self.to.level))?;
+                TableBuilder::new(self.settings.fs, &path, identity, options)?;
             self.builder = Some((number, builder));
         }
         Ok(&mut self.builder.as_mut().expect("made above").1)

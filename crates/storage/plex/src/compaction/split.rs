@@ -65,6 +65,7 @@ mod tests {
             compression: Compression::None,
             prefix_bytes: 0,
             is_direct: false,
+            has_times: false,
         };
         let path = PathBuf::from(format!("/{number}"));
         let mut builder = TableBuilder::new(&**fs, &path, number, options).unwrap();

@@ -151,6 +151,7 @@ impl Begin<'_> {
             wal: Some(wal),
             flushed_lsn: Some(recovered.flushed_lsn),
             key_spaces: found.key_spaces.as_made(),
+            key_space_options: found.key_spaces.options_as_set(),
             next_key_space: Some(found.next_key_space),
             key_order: found.key_order,
             ..self.version.as_edit()

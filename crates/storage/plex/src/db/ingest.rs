@@ -36,6 +36,10 @@ impl Inner {
         if !self.has_key_space(space.0) {
             return Err(no_key_space(space.0));
         }
+        if self.key_spaces.read().has_times(space.0) {
+            let what = "sorted files have no times of writes, as values of a key space with a time to live do";
+            return Err(Error::Unsupported(what.into()));
+        }
         let files = self.open_sorted(paths)?;
         if files.is_empty() {
             return Ok(());

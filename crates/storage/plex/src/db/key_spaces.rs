@@ -8,11 +8,13 @@
 //! dropped key space belongs to no other one.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::write::no_key_space;
 use super::{Inner, KeySpaceId};
 use crate::error::{Error, Result};
+use crate::key_space_options::{KeySpaceOptions, OptionsOfSpaces};
 use crate::version::{TablePlace, VersionEdit};
 
 /// The key spaces of a database: found by name, and by id at each write.
@@ -20,6 +22,8 @@ use crate::version::{TablePlace, VersionEdit};
 pub(super) struct KeySpaces {
     by_name: BTreeMap<Vec<u8>, u32>,
     ids: HashSet<u32>,
+    /// Of those that have any.
+    options: Arc<OptionsOfSpaces>,
 }
 
 impl KeySpaces {
@@ -32,8 +36,14 @@ impl KeySpaces {
     }
 
     /// Takes over what an edit says.
-    pub fn change(&mut self, made: Vec<(u32, Vec<u8>)>, dropped: &[u32]) {
-        made.into_iter().for_each(|(id, name)| self.add(id, name));
+    pub fn change(&mut self, edit: &VersionEdit) {
+        let VersionEdit { key_spaces, key_space_options, dropped, .. } = edit;
+        key_spaces.iter().for_each(|(id, name)| self.add(*id, name.clone()));
+        if !key_space_options.is_empty() || !dropped.is_empty() {
+            let options = Arc::make_mut(&mut self.options);
+            options.extend(key_space_options.iter().cloned());
+            options.retain(|id, of_space| *of_space != KeySpaceOptions::new() && !dropped.contains(id));
+        }
         if !dropped.is_empty() {
             self.by_name.retain(|_, id| !dropped.contains(id));
             self.ids.retain(|id| !dropped.contains(id));
@@ -42,6 +52,21 @@ impl KeySpaces {
 
     pub fn has(&self, id: u32) -> bool {
         self.ids.contains(&id)
+    }
+
+    /// Options of those that have any.
+    pub fn options(&self) -> &Arc<OptionsOfSpaces> {
+        &self.options
+    }
+
+    /// The same, as an edit of the manifest says it.
+    pub fn options_as_set(&self) -> Vec<(u32, KeySpaceOptions)> {
+        self.options.iter().map(|(id, options)| (*id, options.clone())).collect()
+    }
+
+    /// Whether values have the times of their writes.
+    pub fn has_times(&self, id: u32) -> bool {
+        self.options.get(&id).is_some_and(|options| options.has_times)
     }
 
     /// With their ids, in the order of the names.
@@ -60,10 +85,13 @@ impl KeySpaces {
 }
 
 impl Inner {
-    pub(super) fn key_space(&self, name: &[u8]) -> Result<KeySpaceId> {
+    /// The key space of this name, made with these options; one that exists gets them, if there are any.
+    pub(super) fn key_space(&self, name: &[u8], options: Option<&KeySpaceOptions>) -> Result<KeySpaceId> {
         let _making = self.making_key_space.lock();
-        if let Some(id) = self.key_spaces.read().id(name) {
-            return Ok(KeySpaceId(id));
+        options.map_or(Ok(()), KeySpaceOptions::check)?;
+        let found = self.key_spaces.read().id(name);
+        if let Some(id) = found {
+            return options.map_or(Ok(()), |options| self.change_options(id, options)).map(|()| KeySpaceId(id));
         }
         let id = self.next_key_space.load(Ordering::Acquire);
         if id == u32::MAX {
@@ -72,8 +100,33 @@ impl Inner {
         self.wait_for_space()?;
         // Used even if the edit fails: it may be durable.
         self.next_key_space.store(id + 1, Ordering::Release);
-        self.install(VersionEdit { key_spaces: vec![(id, name.to_vec())], ..VersionEdit::default() }, None)?;
+        let key_space_options = options.map(|options| (id, options.clone())).into_iter().collect();
+        let key_spaces = vec![(id, name.to_vec())];
+        self.install(VersionEdit { key_spaces, key_space_options, ..VersionEdit::default() }, None)?;
         Ok(KeySpaceId(id))
+    }
+
+    fn change_options(&self, id: u32, new: &KeySpaceOptions) -> Result<()> {
+        let before = self.options_of(id);
+        if new.has_times && !before.has_times {
+            let what = "a key space that was made without a time to live cannot get one, since its values do not say \
+                        when they were written; make another one";
+            return Err(Error::InvalidArgument(what.into()));
+        }
+        let new = KeySpaceOptions { has_times: before.has_times, ..new.clone() };
+        if new == before {
+            return Ok(());
+        }
+        self.wait_for_space()?;
+        self.install(VersionEdit { key_space_options: vec![(id, new)], ..VersionEdit::default() }, None)?;
+        // What has expired by now may be merged.
+        self.bell.ring();
+        Ok(())
+    }
+
+    /// The options of a key space that exists.
+    pub(super) fn options_of(&self, id: u32) -> KeySpaceOptions {
+        self.key_spaces.read().options().get(&id).cloned().unwrap_or_default()
     }
 
     pub(super) fn list_key_spaces(&self) -> Vec<(String, KeySpaceId)> {

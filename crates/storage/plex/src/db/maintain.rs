@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -24,6 +24,9 @@ use crate::version::{ApplyError, Tree, Version, VersionEdit};
 
 /// How long nothing is written before a database counts as idle.
 const IDLE_AFTER: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether something has expired.
+const EXPIRES_EVERY: Duration = Duration::from_secs(1);
 
 /// How long a full disk is left alone.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -84,7 +87,7 @@ impl Inner {
         while !merge.is_over() {
             let visibility = self.visibility();
             let outcome = self.writing_tables(|settings| {
-                let settings = OutputSettings { limiter: self.limiter.as_ref(), ..*settings };
+                let settings = OutputSettings { limiter: self.limiter.as_ref(), ..settings.clone() };
                 merge.step(&settings, &visibility)
             })?;
             Counters::add(&self.counters.compaction_bytes_read, outcome.bytes_read);
@@ -110,19 +113,25 @@ impl Inner {
     ) -> Result<Option<Chosen>> {
         self.check_running()?;
         let views = self.held_views();
-        let now = Now { others: Some(others), views: &views };
         // Taken while no merge can end, so that all that are over are in it.
         let state = self.state();
         // Each tree has its turn: they are asked from the one after the tree that was merged last.
         let (trees, from) = (&state.version.trees, self.next_merged.load(Ordering::Relaxed));
         let picked = trees.range(from..).chain(trees.range(..from)).find_map(|(space, tree)| {
-            let task = choose(&*self.chooser, tree, &now)?;
+            let expiry = state.expiry(*space, &self.options.clock);
+            let now = Now { others: Some(others), views: &views, expiry };
+            let task = compaction::expire(tree, &now).or_else(|| choose(&*self.chooser, tree, &now))?;
             Some((*space, tree, task))
         });
         let Some((space, tree, task)) = picked else { return Ok(None) };
         self.next_merged.store(space.wrapping_add(1), Ordering::Relaxed);
         let is_bottom = compaction::check(tree, &task).map_err(Error::Bug)?;
         Ok(Some(Chosen { space, task, is_bottom }))
+    }
+
+    /// Whether values of any key space expire.
+    fn has_expiry(&self) -> bool {
+        self.state.read().spaces.values().any(|options| options.ttl_ms.is_some())
     }
 
     /// Gives back space of what is deleted, in one step: a flush of tombstones in memory, a merge that the policy asks
@@ -165,6 +174,8 @@ impl Inner {
             options: &self.options,
             table_bytes: self.options.table_bytes,
             filter: self.options.compaction_filter.as_deref(),
+            spaces: self.state().spaces.clone(),
+            now_ms: self.options.clock.now_ms(),
             key_order: self.key_order,
             limiter: None,
             next_table: &next_table,
@@ -215,10 +226,8 @@ impl Inner {
             return Err(self.fail(error));
         }
         Counters::add(&self.counters.manifest_bytes, bytes);
+        self.key_spaces.write().change(&edit);
         self.publish(next, flushed);
-        if !edit.key_spaces.is_empty() || !edit.dropped.is_empty() {
-            self.key_spaces.write().change(edit.key_spaces, &edit.dropped);
-        }
         self.flushed_lsn.fetch_max(edit.flushed_lsn.unwrap_or(0), Ordering::AcqRel);
         if let Some(wal) = edit.wal {
             manifest.wal = wal;
@@ -301,6 +310,7 @@ impl Inner {
             wal: Some(wal),
             flushed_lsn: Some(self.flushed_lsn.load(Ordering::Acquire)),
             key_spaces: self.key_spaces.read().as_made(),
+            key_space_options: self.key_spaces.read().options_as_set(),
             next_key_space: Some(self.next_key_space.load(Ordering::Acquire)),
             key_order: self.key_order,
             ..self.state().version.as_edit()
@@ -308,14 +318,14 @@ impl Inner {
     }
 
     fn publish(&self, version: Version, flushed: Option<&Arc<Memtable>>) {
-        let views = self.held_views();
+        let (views, spaces) = (self.held_views(), self.key_spaces.read().options().clone());
         let before = self.state();
         let lag = before.lag.after(&before.version, &version, |tree| compaction::lag(&*self.chooser, tree, &views));
         let mut state = self.state.write();
         let keeps = |memtable: &&Arc<Memtable>| flushed.is_none_or(|flushed| !Arc::ptr_eq(memtable, flushed));
         let immutables = state.immutables.iter().filter(keeps).cloned().collect();
         let memtable = state.memtable.clone();
-        *state = Arc::new(State { memtable, immutables, version: Arc::new(version), lag });
+        *state = Arc::new(State { memtable, immutables, version: Arc::new(version), lag, spaces });
     }
 }
 
@@ -333,9 +343,9 @@ pub(super) struct LiveManifest {
 /// Starts the threads of [`crate::Background::Threads`].
 pub(super) fn spawn(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
     let start = |name: &str, work: fn(&Inner) -> Result<bool>, idle: Option<fn(&Inner) -> Result<bool>>| {
-        let inner = inner.clone();
+        let (inner, merges) = (inner.clone(), name == "compact");
         let thread = std::thread::Builder::new().name(format!("plex-{name}"));
-        thread.spawn(move || work_until_close(&inner, work, idle)).map_err(Error::Thread)
+        thread.spawn(move || work_until_close(&inner, work, merges, idle)).map_err(Error::Thread)
     };
     let idle = inner.options.reclaim_when_idle.then_some(Inner::reclaim_once as fn(&Inner) -> Result<bool>);
     let merges = std::iter::repeat_with(|| start("compact", Inner::compact_once, idle)).take(inner.options.merges_max);
@@ -344,10 +354,17 @@ pub(super) fn spawn(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
 
 /// A background thread: works while there is work, sleeps until something happens, ends with the database or a failure.
 /// Once nothing was written for a while, it does its idle work, if it has any, until that is done.
-fn work_until_close(inner: &Inner, work: fn(&Inner) -> Result<bool>, idle: Option<fn(&Inner) -> Result<bool>>) {
+fn work_until_close(
+    inner: &Inner,
+    work: fn(&Inner) -> Result<bool>,
+    merges: bool,
+    idle: Option<fn(&Inner) -> Result<bool>>,
+) {
     let mut seen = 0;
     // Bytes written when the idle work was last done.
     let (mut is_idle, mut done_at) = (false, None);
+    // The bell and the bytes written when nothing had happened since then.
+    let (mut quiet_since, mut quiet) = (Instant::now(), (0, 0));
     let written = || inner.counters.user_bytes.load(Ordering::Relaxed);
     while !inner.is_closing.load(Ordering::Acquire) {
         let next = idle.filter(|_| is_idle).unwrap_or(work);
@@ -357,14 +374,19 @@ fn work_until_close(inner: &Inner, work: fn(&Inner) -> Result<bool>, idle: Optio
                 if std::mem::take(&mut is_idle) {
                     done_at = Some((written(), inner.held_views()));
                 }
-                let before = written();
-                if idle.is_none() || done_at == Some((before, inner.held_views())) {
-                    seen = inner.bell.wait(seen);
-                } else {
-                    let now = inner.bell.wait_for(seen, IDLE_AFTER);
-                    is_idle = now == seen && written() == before;
-                    seen = now;
+                let may_idle = idle.is_some() && done_at != Some((written(), inner.held_views()));
+                let expires = merges && inner.has_expiry();
+                if quiet != (seen, written()) {
+                    (quiet_since, quiet) = (Instant::now(), (seen, written()));
                 }
+                seen = match may_idle.then(|| IDLE_AFTER.saturating_sub(quiet_since.elapsed())) {
+                    None if !expires => inner.bell.wait(seen),
+                    until_idle => inner.bell.wait_for(
+                        seen,
+                        until_idle.unwrap_or(EXPIRES_EVERY).min(if expires { EXPIRES_EVERY } else { IDLE_AFTER }),
+                    ),
+                };
+                is_idle = may_idle && quiet == (seen, written()) && quiet_since.elapsed() >= IDLE_AFTER;
             }
             Err(error) if error.may_pass() && inner.check_running().is_ok() => {
                 // There may be space again: writers get the error, and the work is tried again a little later.

@@ -55,11 +55,10 @@ pub(super) struct Found {
 
 impl Found {
     /// Takes over what an edit says of key spaces.
-    pub fn note_key_spaces(&mut self, edit: &mut VersionEdit) {
-        let made = std::mem::take(&mut edit.key_spaces);
-        let used = made.iter().map(|(id, _)| id.saturating_add(1)).chain(edit.next_key_space);
+    pub fn note_key_spaces(&mut self, edit: &VersionEdit) {
+        let used = edit.key_spaces.iter().map(|(id, _)| id.saturating_add(1)).chain(edit.next_key_space);
         self.next_key_space = used.chain([self.next_key_space]).max().unwrap_or(0);
-        self.key_spaces.change(made, &edit.dropped);
+        self.key_spaces.change(edit);
     }
 
     /// Only the first edit of a manifest says it.
@@ -175,6 +174,7 @@ pub(super) fn open(dir: &Path, options: Options, access: Access) -> Result<Inner
             immutables: recovered.memtables,
             version: Arc::new(version),
             lag,
+            spaces: found.key_spaces.options().clone(),
         })),
         visible: AtomicU64::new(recovered.last_seqno),
         views: Mutex::default(),
@@ -228,8 +228,8 @@ fn new_database(dir: &Path, options: &Options, files: &Files, access: Access) ->
 pub(super) fn fold(dir: &Path, number: u64, edits: Vec<VersionEdit>) -> Result<Found> {
     let wrong = |what: String| Error::corruption(&manifest::path(dir, number), 0, what);
     let mut found = Found::default();
-    for mut edit in edits {
-        found.note_key_spaces(&mut edit);
+    for edit in edits {
+        found.note_key_spaces(&edit);
         found.database = edit.database.unwrap_or(found.database);
         found.next_number = edit.next_number.unwrap_or(0).max(found.next_number);
         found.last_seqno = edit.last_seqno.unwrap_or(0).max(found.last_seqno);
@@ -447,6 +447,8 @@ impl Opening<'_> {
             options: self.options,
             table_bytes: self.options.table_bytes,
             filter: None,
+            spaces: self.found.key_spaces.options().clone(),
+            now_ms: self.options.clock.now_ms(),
             key_order: self.found.key_order,
             limiter: None,
             next_table,

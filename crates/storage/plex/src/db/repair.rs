@@ -44,7 +44,8 @@ pub struct Repair {
     /// Everything damaged or missing, with file and offset, and what is lost by it.
     pub losses: Vec<Error>,
     /// The manifest was damaged, and all tables were merged into new ones. Deleted keys may be back that only tables
-    /// already merged into others still held, and what was in key spaces whose names are lost is in the default one.
+    /// already merged into others still held, and what was in key spaces whose names are lost is in the default one;
+    /// if these had a time to live, values there end with the 8 bytes of their time.
     pub is_rebuilt: bool,
     /// Tables of the database now.
     pub tables: usize,
@@ -168,8 +169,8 @@ fn damages_aside<T>(result: Result<T>) -> Result<Option<T>> {
 /// Adds up edits of which some are missing.
 fn add_up(edits: Vec<VersionEdit>) -> Found {
     let mut found = Found::default();
-    for mut edit in edits {
-        found.note_key_spaces(&mut edit);
+    for edit in edits {
+        found.note_key_spaces(&edit);
         found.database = edit.database.unwrap_or(found.database);
         found.next_number = edit.next_number.unwrap_or(0).max(found.next_number);
         found.last_seqno = edit.last_seqno.unwrap_or(0).max(found.last_seqno);
@@ -333,6 +334,7 @@ impl Work<'_> {
             wal: Some((wal, false)),
             flushed_lsn: Some(lsn),
             key_spaces: found.key_spaces.as_made(),
+            key_space_options: found.key_spaces.options_as_set(),
             next_key_space: Some(found.next_key_space),
             key_order: found.key_order,
             ..version.as_edit()

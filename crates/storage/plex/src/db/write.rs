@@ -58,9 +58,18 @@ impl Inner {
         if batch.is_empty() {
             return Ok(());
         }
-        self.check_key_spaces(batch)?;
+        let has_times = self.check_key_spaces(batch)?;
         let user_bytes = batch.user_bytes();
         let batch = &*self.key_order.stored_batch(batch)?;
+        let timed;
+        let batch = match has_times {
+            false => batch,
+            true => {
+                timed = batch.timed(|space| self.key_spaces.read().has_times(space), self.options.clock.now_ms());
+                timed.check()?;
+                &timed
+            }
+        };
         self.admit(user_bytes)?;
         self.wait_for_space()?;
         let mut writer = self.writer.lock();
@@ -126,14 +135,15 @@ impl Inner {
         Ok(closed)
     }
 
-    fn check_key_spaces(&self, batch: &WriteBatch) -> Result<()> {
+    /// Whether values of one of the batch's key spaces have times.
+    fn check_key_spaces(&self, batch: &WriteBatch) -> Result<bool> {
         if batch.changes().all(|(space, _)| space == 0) {
-            return Ok(());
+            return Ok(false);
         }
         let spaces = self.key_spaces.read();
         match batch.changes().find(|(space, _)| !spaces.has(*space)) {
             Some((space, _)) => Err(no_key_space(space)),
-            None => Ok(()),
+            None => Ok(!spaces.options().is_empty() && batch.changes().any(|(space, _)| spaces.has_times(space))),
         }
     }
 
@@ -281,7 +291,8 @@ impl Inner {
         let mut immutables = vec![state.memtable.clone()];
         immutables.extend(state.immutables.iter().cloned());
         let version = state.version.clone();
-        *state = Arc::new(State { memtable, immutables, version, lag: state.lag.clone() });
+        let (lag, spaces) = (state.lag.clone(), state.spaces.clone());
+        *state = Arc::new(State { memtable, immutables, version, lag, spaces });
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::MergeCursor;
 use crate::bell::Bell;
 use crate::error::{Error, Result};
+use crate::expiry::Expiry;
 use crate::key::{self, Kind, SEQNO_MAX, Seqno};
 use crate::range_tombstone::Cover;
 
@@ -66,6 +67,7 @@ pub struct Iter {
     view: Seqno,
     cover: Arc<Cover>,
     bounds: IterOptions,
+    expiry: Option<Expiry>,
     place: Place,
     key: Vec<u8>,
     /// Backwards only, since there the cursor has passed it.
@@ -103,6 +105,7 @@ impl Iter {
         view: Seqno,
         cover: Arc<Cover>,
         bounds: IterOptions,
+        expiry: Option<Expiry>,
         bell: Arc<Bell>,
     ) -> Self {
         Self {
@@ -110,6 +113,7 @@ impl Iter {
             view,
             cover,
             bounds,
+            expiry,
             place: Place::New,
             key: Vec::new(),
             value: Vec::new(),
@@ -122,10 +126,22 @@ impl Iter {
     /// The key and value here; `None` outside of the keys.
     pub fn entry(&self) -> Option<(&[u8], &[u8])> {
         match self.place {
-            Place::Forward => Some((&self.key, self.cursor.value())),
-            Place::Backward => Some((&self.key, &self.value)),
+            Place::Forward => Some((&self.key, self.value_of(self.cursor.value())?)),
+            Place::Backward => Some((&self.key, self.value_of(&self.value)?)),
             Place::New | Place::Outside => None,
         }
+    }
+
+    /// What a stored value shows; `None` once it is over.
+    fn value_of<'a>(&self, stored: &'a [u8]) -> Option<&'a [u8]> {
+        self.expiry.as_ref().map_or(Some(stored), |expiry| expiry.value(stored))
+    }
+
+    /// Whether the cursor's version, which the view sees, is a value that shows.
+    fn shows(&self, key: &[u8], seqno: Seqno) -> bool {
+        self.cursor.kind() == Kind::Put
+            && self.cover.at(key) <= seqno
+            && self.expiry.as_ref().is_none_or(|expiry| expiry.value(self.cursor.value()).is_some())
     }
 
     /// To the first key.
@@ -216,7 +232,7 @@ impl Iter {
             if seqno <= self.view && !(skips_key && key == self.key) {
                 self.key.clear();
                 self.key.extend_from_slice(key);
-                if self.cursor.kind() == Kind::Put && self.cover.at(key) <= seqno {
+                if self.shows(key, seqno) {
                     self.place = Place::Forward;
                     return Ok(());
                 }
@@ -240,7 +256,7 @@ impl Iter {
             let mut shows = false;
             while self.cursor.valid() && self.cursor.key() == self.key {
                 if self.cursor.seqno() <= self.view {
-                    shows = self.cursor.kind() == Kind::Put && self.cover.at(&self.key) <= self.cursor.seqno();
+                    shows = self.shows(&self.key, self.cursor.seqno());
                     self.value.clear();
                     self.value.extend_from_slice(self.cursor.value());
                 }

@@ -11,6 +11,7 @@ use super::partitions::{BuiltFilter, FilterBuilder, Partitions};
 use super::sample::SampleBuilder;
 use super::{Compression, Indexes, TableInfo, TableOptions};
 use crate::error::Result;
+use crate::expiry::Times;
 use crate::key::{self, Kind, Seqno};
 use crate::range_tombstone::RangeTombstone;
 use crate::sketch::Sketch;
@@ -35,6 +36,7 @@ pub(crate) struct TableBuilder {
     blocks: u32,
     sketch: Sketch,
     sample: SampleBuilder,
+    times: Times,
     ranges: Vec<RangeTombstone>,
     meta: Meta,
 }
@@ -57,6 +59,7 @@ impl TableBuilder {
             blocks: 0,
             sketch: Sketch::default(),
             sample: SampleBuilder::default(),
+            times: Times::default(),
             ranges: Vec::new(),
             meta: Meta {
                 seqno_min: Seqno::MAX,
@@ -84,6 +87,9 @@ impl TableBuilder {
             self.last_key.clear();
             self.last_key.extend_from_slice(user_key);
             self.first_key.get_or_insert_with(|| user_key.to_vec());
+        }
+        if self.options.has_times && kind == Kind::Put {
+            self.times.note(value);
         }
         self.block.add(user_key, key::pack(seqno, kind), value);
         self.meta.entry_count += 1;
@@ -175,6 +181,7 @@ impl TableBuilder {
         let ranges = std::mem::take(&mut self.ranges);
         self.meta.ranges = self.append(encode_ranges(&ranges))?;
         self.meta.sample = std::mem::take(&mut self.sample).finish();
+        self.meta.times = self.times.get();
         let meta = self.meta.encode();
         let meta = self.append(meta)?;
         let footer = Footer { meta, identity: self.identity, version: self.meta.version() };

@@ -73,6 +73,25 @@ impl Compression {
     }
 
     /// Whether the level is one that zstd has.
+    /// As the manifest says it.
+    pub(crate) fn number(self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Lz4 => 1,
+            Self::Zstd { level } => (2 + level - ZSTD_LEVELS.start()) as u64,
+        }
+    }
+
+    /// Undoes [`number`](Self::number); `None` for what this release does not know.
+    pub(crate) fn of_number(number: u64) -> Option<Self> {
+        Some(match number {
+            0 => Self::None,
+            1 => Self::Lz4,
+            _ => Self::Zstd { level: i32::try_from(number).ok()? - 2 + ZSTD_LEVELS.start() },
+        })
+        .filter(|compression| compression.is_known())
+    }
+
     pub(crate) fn is_known(self) -> bool {
         !matches!(self, Self::Zstd { level } if !ZSTD_LEVELS.contains(&level))
     }

@@ -21,8 +21,11 @@ use crate::key::Seqno;
 /// The last bytes of every table.
 const MAGIC: [u8; 8] = *b"plexsst\n";
 
-/// The newest version that this release reads, and writes for a table with a sample of its keys.
-const VERSION: u32 = 4;
+/// The newest version that this release reads, and writes for a table whose values have the times of their writes.
+const VERSION: u32 = 5;
+
+/// The version of others with a sample of their keys.
+const VERSION_SAMPLE: u32 = 4;
 
 /// The version of others whose index is in parts.
 const VERSION_PARTS: u32 = 3;
@@ -134,6 +137,8 @@ pub(super) struct Meta {
     pub counts_blocks: bool,
     /// From version 4 on.
     pub sample: Sample,
+    /// When the first and the last of the values were written. From version 5 on.
+    pub times: Option<(u64, u64)>,
 }
 
 impl Meta {
@@ -152,16 +157,22 @@ impl Meta {
         if self.version() >= VERSION_PARTS {
             varint::put(&mut out, u64::from(self.counts_blocks));
         }
-        if self.version() >= VERSION {
+        if self.version() >= VERSION_SAMPLE {
             self.sample.encode(&mut out);
+        }
+        if let Some((first, last)) = self.times {
+            varint::put(&mut out, first);
+            varint::put(&mut out, last - first);
         }
         out
     }
 
     /// The oldest version that can say it.
     pub fn version(&self) -> u32 {
-        if !self.sample.is_empty() {
+        if self.times.is_some() {
             VERSION
+        } else if !self.sample.is_empty() {
+            VERSION_SAMPLE
         } else if self.counts_blocks {
             VERSION_PARTS
         } else if self.has_partitions || self.prefix_bytes > 0 {
@@ -192,8 +203,12 @@ impl Meta {
         if version >= VERSION_PARTS {
             meta.counts_blocks = take_flag(rest)?;
         }
-        if version >= VERSION {
+        if version >= VERSION_SAMPLE {
             meta.sample = Sample::take(rest)?;
+        }
+        if version >= VERSION {
+            let first: u64 = varint::take(rest)?;
+            meta.times = Some((first, first.checked_add(varint::take(rest)?)?));
         }
         rest.is_empty().then_some(meta)
     }

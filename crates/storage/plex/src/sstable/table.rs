@@ -315,6 +315,11 @@ impl Table {
         self.meta.tombstone_count
     }
 
+    /// When the first and the last value were written, in milliseconds; `None` if values have no times.
+    pub fn times(&self) -> Option<(u64, u64)> {
+        self.meta.times
+    }
+
     /// The largest sequence number in here.
     pub fn seqno_max(&self) -> Seqno {
         self.meta.seqno_max.max(self.info.given_seqno)

@@ -38,6 +38,7 @@ fn write_packed(
         compression,
         prefix_bytes: 0,
         is_direct: false,
+        has_times: false,
     };
     let mut builder = TableBuilder::new(fs, Path::new(PATH), 0x1122_3344_5566_7788, options).unwrap();
     for (key, seqno, kind, value) in entries {
@@ -287,6 +288,7 @@ fn golden_file() {
         compression: Compression::None,
         prefix_bytes: 2,
         is_direct: false,
+        has_times: false,
     };
     let long = vec![b'x'; 600];
     let plain = TableOptions { prefix_bytes: 0, ..options };
@@ -304,4 +306,15 @@ fn golden_file() {
     let knows = |prefix: &[u8]| table.may_have_prefix(prefix.len(), &Probe::new(key::hash(prefix)));
     assert!(knows(b"ap") && !knows(b"aq") && !knows(b"bp") && knows(b"apx"), "of other lengths it knows nothing");
     crate::golden::compare("sstable-2-prefixes", &fs.contents()[Path::new(PATH)]);
+    let fs = SimFs::new(1);
+    let timed = TableOptions { has_times: true, ..plain };
+    let mut builder = TableBuilder::new(&fs, Path::new(PATH), 0x1122_3344_5566_7788, timed).unwrap();
+    for (key, written_ms) in [(b"a", 5000), (b"b", 4000), (b"c", 6000)] {
+        let mut value = b"value".to_vec();
+        crate::expiry::put_time(&mut value, written_ms);
+        builder.add(key, 1, Kind::Put, &value).unwrap();
+    }
+    builder.add(b"d", 2, Kind::Delete, b"").unwrap();
+    assert_eq!(open(&fs, &builder.finish().unwrap()).unwrap().times(), Some((4000, 6000)));
+    crate::golden::compare("sstable-5", &fs.contents()[Path::new(PATH)]);
 }

@@ -7,6 +7,7 @@ use base::varint;
 
 use crate::key::Seqno;
 use crate::key_order::KeyOrder;
+use crate::key_space_options::KeySpaceOptions;
 use crate::sstable::TableInfo;
 
 /// Tags of the fields.
@@ -23,6 +24,7 @@ mod tag {
     pub const ADDED_UNDER_NUMBER: u64 = 10;
     pub const DROPPED: u64 = 11;
     pub const NEXT_KEY_SPACE: u64 = 12;
+    pub const KEY_SPACE_OPTIONS: u64 = 13;
 }
 
 /// Where a table stands.
@@ -50,6 +52,8 @@ pub(crate) struct VersionEdit {
     pub added: Vec<(TablePlace, TableInfo)>,
     pub removed: Vec<TablePlace>,
     pub key_spaces: Vec<(u32, Vec<u8>)>,
+    /// Replaces those of before.
+    pub key_space_options: Vec<(u32, KeySpaceOptions)>,
     /// Key spaces that are gone.
     pub dropped: Vec<u32>,
     /// Key spaces from this number on were never used.
@@ -81,6 +85,11 @@ impl VersionEdit {
             varint::put(&mut out, tag::KEY_SPACE);
             varint::put(&mut out, u64::from(*id));
             put_bytes(&mut out, name);
+        }
+        for (id, options) in &self.key_space_options {
+            varint::put(&mut out, tag::KEY_SPACE_OPTIONS);
+            varint::put(&mut out, u64::from(*id));
+            options.encode(&mut out);
         }
         for id in &self.dropped {
             varint::put(&mut out, tag::DROPPED);
@@ -129,6 +138,10 @@ impl VersionEdit {
                 tag::KEY_SPACE => {
                     let id = u32::try_from(varint::take(rest)?).ok()?;
                     edit.key_spaces.push((id, take_bytes(rest)?));
+                }
+                tag::KEY_SPACE_OPTIONS => {
+                    let id = u32::try_from(varint::take(rest)?).ok()?;
+                    edit.key_space_options.push((id, KeySpaceOptions::take(rest)?));
                 }
                 tag::DROPPED => edit.dropped.push(u32::try_from(varint::take(rest)?).ok()?),
                 tag::NEXT_KEY_SPACE => edit.next_key_space = Some(u32::try_from(varint::take(rest)?).ok()?),
@@ -193,7 +206,9 @@ fn take_place(rest: &mut &[u8]) -> Option<TablePlace> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::sstable::Compression;
     use base::Rng;
+    use std::time::Duration;
 
     pub(crate) fn sample() -> VersionEdit {
         let place = TablePlace { key_space: 1, level: 2, run: 30, number: 400 };
@@ -215,6 +230,7 @@ pub(crate) mod tests {
             added: vec![(place, info)],
             removed: vec![TablePlace { number: 399, ..place }],
             key_spaces: vec![(1, b"name".to_vec())],
+            key_space_options: Vec::new(),
             dropped: Vec::new(),
             next_key_space: None,
             key_order: KeyOrder::Bytes,
@@ -233,6 +249,17 @@ pub(crate) mod tests {
         VersionEdit { dropped: vec![7, 300], next_key_space: Some(301), ..VersionEdit::default() }
     }
 
+    /// Of a key space with options.
+    pub(crate) fn with_options() -> VersionEdit {
+        let options = KeySpaceOptions::new().ttl(Duration::from_secs(3600)).filter_bits_per_key(8).compression([
+            Compression::None,
+            Compression::Lz4,
+            Compression::Zstd { level: 3 },
+        ]);
+        let key_spaces = vec![(301, b"sessions".to_vec())];
+        VersionEdit { key_spaces, key_space_options: vec![(301, options)], ..VersionEdit::default() }
+    }
+
     /// Edits come back; cut and damaged ones never panic.
     #[test]
     fn edits_round_trip() {
@@ -243,6 +270,7 @@ pub(crate) mod tests {
         assert_eq!(VersionEdit::decode(&hashed.encode()), Some(hashed));
         assert_eq!(VersionEdit::decode(&taken_in().encode()), Some(taken_in()));
         assert_eq!(VersionEdit::decode(&dropping().encode()), Some(dropping()));
+        assert_eq!(VersionEdit::decode(&with_options().encode()), Some(with_options()));
         let mut rng = Rng::new(1);
         for _ in 0..2000 {
             let mut damaged = bytes.clone();
@@ -251,6 +279,6 @@ pub(crate) mod tests {
             damaged.truncate(rng.below(damaged.len() as u64 + 1) as usize);
             let _ = VersionEdit::decode(&damaged);
         }
-        assert_eq!(VersionEdit::decode(&[13]), None);
+        assert_eq!(VersionEdit::decode(&[14]), None);
     }
 }

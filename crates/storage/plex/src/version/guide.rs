@@ -132,6 +132,7 @@ mod tests {
             compression: Compression::None,
             prefix_bytes: 0,
             is_direct: false,
+            has_times: false,
         };
         let (mut edit, mut number) = (VersionEdit::default(), 0);
         for run in 1..=rng.below(6) {

@@ -25,6 +25,7 @@ fn template() -> Table {
         compression: Compression::None,
         prefix_bytes: 0,
         is_direct: false,
+        has_times: false,
     };
     let path = PathBuf::from("/1");
     let mut builder = TableBuilder::new(&*fs, &path, 1, options).unwrap();
