@@ -20,6 +20,7 @@ mod ldc_ranged;
 mod leveled;
 mod ranges;
 mod split;
+mod stretch;
 mod stretches;
 mod tiered;
 mod trie;
@@ -33,8 +34,8 @@ use crate::key_order::KeyOrder;
 use crate::sketch::Sketch;
 use crate::sstable::{Table, TableInfo};
 use crate::version::{Run, Tree};
-pub(crate) use expire::expire;
 pub(crate) use execute::{Outcome, OutputSettings, Visibility, flush, rebuild, renumber};
+pub(crate) use expire::expire;
 pub(crate) use stretches::Merge;
 
 /// How tables are chosen for merging; the default is [`Policy::ldc_ranged`].

@@ -17,9 +17,11 @@
 mod begin;
 mod check;
 mod compact_range;
+mod found;
 mod ingest;
 mod key_spaces;
 mod lag;
+mod live;
 mod maintain;
 mod merging;
 mod recover;
@@ -44,9 +46,9 @@ use crate::bell::Bell;
 use crate::cache::BlockCache;
 use crate::compaction::{Choose, Visibility};
 use crate::error::{Error, Result};
+use crate::expiry::Expiry;
 use crate::iter::{Iter, IterOptions, MergeCursor, Source, Within};
 use crate::key::{self, Kind, Seqno};
-use crate::expiry::Expiry;
 use crate::key_order::KeyOrder;
 use crate::key_space_options::{KeySpaceOptions, OptionsOfSpaces};
 use crate::limiter::Limiter;
@@ -129,7 +131,7 @@ struct Inner {
     database: u64,
     /// Next number of files and runs.
     next_number: AtomicU64,
-    writer: Mutex<write::Writer>,
+    writer: Mutex<live::Writer>,
     /// Serialises syncs of the log: a thread that waits here finds its record covered by the sync before.
     syncing: Mutex<()>,
     state: RwLock<Arc<State>>,
@@ -137,7 +139,7 @@ struct Inner {
     visible: AtomicU64,
     /// Sequence numbers of read views, with how many there are of each.
     views: Mutex<BTreeMap<Seqno, usize>>,
-    manifest: Mutex<maintain::LiveManifest>,
+    manifest: Mutex<live::LiveManifest>,
     key_spaces: RwLock<key_spaces::KeySpaces>,
     key_order: KeyOrder,
     next_key_space: AtomicU32,
@@ -162,6 +164,24 @@ struct Inner {
     delay_owed_ns: AtomicU64,
     is_closing: AtomicBool,
     _lock: Option<FileLock>,
+}
+
+impl Options {
+    /// Opens the database in this directory, or makes one.
+    ///
+    /// # Errors
+    /// [`vfs::FsError::Locked`] if it is open already; corruption; a newer format; an option out of range.
+    pub fn open(self, dir: impl AsRef<Path>) -> Result<Db> {
+        Db::open(dir, self)
+    }
+
+    /// Opens the database in this directory for reading: see [`Db::open_read_only`].
+    ///
+    /// # Errors
+    /// As [`Db::open_read_only`].
+    pub fn open_read_only(self, dir: impl AsRef<Path>) -> Result<Db> {
+        Db::open_read_only(dir, self)
+    }
 }
 
 impl Db {

@@ -104,8 +104,10 @@ impl KeySpaceOptions {
     /// How tables of a level are built, where those of the database are built as `of_database` says. Prefixes are not
     /// known to filters where `knows_prefixes` is false.
     pub(crate) fn of_tables(&self, level: usize, of_database: TableOptions, knows_prefixes: bool) -> TableOptions {
-        let compression =
-            self.compression.as_ref().map(|by_level| by_level.get(level).or(by_level.last()).copied().unwrap_or_default());
+        let compression = self
+            .compression
+            .as_ref()
+            .map(|by_level| by_level.get(level).or(by_level.last()).copied().unwrap_or_default());
         TableOptions {
             block_bytes: self.block_bytes.unwrap_or(of_database.block_bytes),
             filter_bits_per_key: self.filter_bits_per_key.unwrap_or(of_database.filter_bits_per_key),
@@ -174,7 +176,8 @@ mod tests {
     /// Options come back from the manifest's bytes, and cut ones are refused.
     #[test]
     fn options_round_trip() {
-        let all = [Compression::None, Compression::Lz4, Compression::Zstd { level: -7 }, Compression::Zstd { level: 19 }];
+        let all =
+            [Compression::None, Compression::Lz4, Compression::Zstd { level: -7 }, Compression::Zstd { level: 19 }];
         let full = KeySpaceOptions::new()
             .ttl(Duration::from_secs(3600))
             .block_bytes(1 << 14)

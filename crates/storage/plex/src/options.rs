@@ -1,6 +1,5 @@
 //! Options, with defaults that need no thought.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use base::clock::SystemClock;
@@ -10,7 +9,6 @@ use vfs::{FileSystem, OpenOptions, RealFs};
 
 use crate::cache::BlockCache;
 use crate::compaction::{CompactionFilter, Policy};
-use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::key_order::KeyOrder;
 use crate::key_space_options::KeySpaceOptions;
@@ -26,7 +24,7 @@ pub enum Wal {
     /// The medium: a power cut loses nothing. Writers that arrive together share one sync.
     Sync,
     /// The operating system: a killed process loses nothing, a power cut the last moments (a suffix of the history).
-    /// [`Db::sync`] brings everything to the medium.
+    /// [`Db::sync`](crate::Db::sync) brings everything to the medium.
     Async,
     /// Nowhere: what was not flushed is lost. For data that another log holds; see
     /// [`WriteBatch::set_lsn`](crate::WriteBatch::set_lsn).
@@ -40,7 +38,8 @@ pub enum Background {
     Threads,
     /// The writing thread itself, as soon as a memtable is full: slow writes now and then, the same files every time.
     Inline,
-    /// The caller, with [`Db::flush`] and [`Db::compact_step`]; memtables pile up until then.
+    /// The caller, with [`Db::flush`](crate::Db::flush) and [`Db::compact_step`](crate::Db::compact_step); memtables
+    /// pile up until then.
     Manual,
 }
 
@@ -132,22 +131,6 @@ impl Options {
         }
     }
 
-    /// Opens the database in this directory, or makes one.
-    ///
-    /// # Errors
-    /// [`vfs::FsError::Locked`] if it is open already; corruption; a newer format; an option out of range.
-    pub fn open(self, dir: impl AsRef<Path>) -> Result<Db> {
-        Db::open(dir, self)
-    }
-
-    /// Opens the database in this directory for reading: see [`Db::open_read_only`].
-    ///
-    /// # Errors
-    /// As [`Db::open_read_only`].
-    pub fn open_read_only(self, dir: impl AsRef<Path>) -> Result<Db> {
-        Db::open_read_only(dir, self)
-    }
-
     /// Where files live. Default: the real file system.
     pub fn file_system(mut self, fs: Arc<dyn FileSystem>) -> Self {
         self.fs = fs;
@@ -237,8 +220,9 @@ impl Options {
     }
 
     /// Whether a database with threads that was not written to for ten seconds gives back the space of everything that
-    /// is deleted, as [`Db::reclaim`] does. Each range of keys with a deletion is written anew once. With
-    /// [`Policy::LdcRanged`] and [`Policy::Leveled`]; the policies of papers keep to what these say. Default: yes.
+    /// is deleted, as [`Db::reclaim`](crate::Db::reclaim) does. Each range of keys with a deletion is written anew
+    /// once. With [`Policy::LdcRanged`] and [`Policy::Leveled`]; the policies of papers keep to what these say.
+    /// Default: yes.
     pub fn reclaim_when_idle(mut self, reclaims: bool) -> Self {
         self.reclaim_when_idle = reclaims;
         self

@@ -208,7 +208,7 @@ fn space_comes_back_with_time() {
     }
 }
 
-/// Threads find by themselves that time has passed, without a write, a read or a call.
+/// Threads notice that time has passed, without a write, a read or a call.
 #[test]
 fn threads_give_expired_space_back() {
     let world = World::new();
@@ -245,7 +245,10 @@ fn options_are_kept_listed_and_changed() {
     db.flush().and_then(|()| db.settle()).expect("it merges");
     let bytes = |db: &Db, id: KeySpaceId| {
         let stats = db.stats();
-        let levels = stats.levels.iter().find(|(space, _)| KeySpaceId::DEFAULT != id && format!("{id:?}") == format!("KeySpaceId({space})"));
+        let levels = stats
+            .levels
+            .iter()
+            .find(|(space, _)| KeySpaceId::DEFAULT != id && format!("{id:?}") == format!("KeySpaceId({space})"));
         levels.map_or(0, |(_, levels)| levels.iter().map(|(_, bytes)| bytes).sum::<u64>())
     };
     assert!(bytes(&db, ids[2]) * 3 < bytes(&db, ids[1]), "{:?}", db.stats());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vfs::FileSystem;
 
-use super::stretches::{Below, Stretch};
+use super::stretch::{Below, Stretch};
 use super::{CompactionFilter, FlushShape, Task, split};
 use crate::cache::Fill;
 use crate::error::Result;
@@ -442,8 +442,7 @@ impl Output<'_> {
             let (number, identity, path) = (self.settings.next_table)();
             let own = self.settings.spaces.get(&self.to.key_space);
             let options = self.settings.options.of_tables(self.to.level, own);
-            let builder =
-                TableBuilder::new(self.settings.fs, &path, identity, options)?;
+            let builder = TableBuilder::new(self.settings.fs, &path, identity, options)?;
             self.builder = Some((number, builder));
         }
         Ok(&mut self.builder.as_mut().expect("made above").1)

@@ -8,73 +8,18 @@
 //!
 //! S1. For all keys merged so far the output, in front, is what counts. An input that reaches over the end of its
 //!     stretch stays after it with obsolete versions; for a key that it may know, what hides them stays in the output
-//!     ([`Below`]).
+//!     ([`Below`](super::stretch::Below)).
 //! S2. Nothing comes between or in front: the inputs are all runs of a level that is not flushed to.
 //! S3. A merge that breaks off leaves a tree that reads the same, and from which the policy chooses again.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
 
 use super::Task;
 use super::execute::{Outcome, OutputSettings, Visibility, run};
+use super::stretch::Stretch;
 use crate::error::Result;
-use crate::key;
-use crate::sstable::{Probe, Table, TableInfo};
+use crate::sstable::TableInfo;
 use crate::version::TablePlace;
-
-/// Keys from one (included) to another (excluded).
-#[derive(Clone, Debug, Default)]
-pub(super) struct Stretch {
-    pub from: Option<Vec<u8>>,
-    pub to: Option<Vec<u8>>,
-}
-
-impl Stretch {
-    /// Some of the table lies in the stretch.
-    pub fn meets(&self, table: &Table) -> bool {
-        let ends = self.from.as_ref().is_none_or(|from| !table.info.ends_before(from));
-        ends && self.to.as_ref().is_none_or(|to| *table.info.smallest < **to)
-    }
-
-    /// Something of the stretch lies before the key, and the key in it.
-    pub fn has_inside(&self, key: &[u8]) -> bool {
-        self.from.as_ref().is_none_or(|from| **from < *key) && self.to.as_ref().is_none_or(|to| *key < **to)
-    }
-
-    /// All of the table lies in the stretch.
-    pub fn has_all_of(&self, table: &Table) -> bool {
-        self.from.as_ref().is_none_or(|from| *table.info.smallest >= **from) && self.has_end_of(table)
-    }
-
-    /// Whether the table ends within the stretch.
-    pub fn has_end_of(&self, table: &Table) -> bool {
-        self.to.as_ref().is_none_or(|to| table.info.ends_before(to))
-    }
-}
-
-/// What an entry of the output may have to hide.
-pub(super) struct Below<'a> {
-    /// Nothing older than the inputs overlaps them.
-    pub is_bottom: bool,
-    /// Inputs that stay, after the output.
-    pub left: Vec<&'a Arc<Table>>,
-}
-
-impl Below<'_> {
-    /// Whatever there may be.
-    pub fn unknown() -> Self {
-        Self { is_bottom: false, left: Vec::new() }
-    }
-
-    /// There is no older version of the key.
-    pub fn has_none(&self, key: &[u8]) -> bool {
-        self.is_bottom
-            && (self.left.is_empty() || {
-                let probe = Probe::new(key::hash(key));
-                !self.left.iter().any(|table| *table.info.smallest <= *key && table.filter().may_contain(&probe))
-            })
-    }
-}
 
 /// First keys of stretches that have at least about `bytes` of input: each is one of a table.
 fn borders(task: &Task, bytes: u64) -> Vec<Vec<u8>> {

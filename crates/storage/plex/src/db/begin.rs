@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use vfs::FileSystem;
 
-use super::maintain::LiveManifest;
-use super::recover::{Found, Recovered};
-use super::space::{Halt, LogState};
+use super::found::{Found, Recovered};
+use super::live::{LiveManifest, LogState};
+use super::space::Halt;
 use super::{identity, wal_path};
 use crate::error::{Error, Result};
 use crate::log::{Before, WalWriter};

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
-use super::recover::{self, Files, Found, LogContents, Opening};
+use super::found::{Files, Found, LogContents};
+use super::recover::{self, Opening};
 use super::table_path;
 use crate::error::{Error, Result};
 use crate::options::Options;

@@ -9,14 +9,15 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::live::{LiveManifest, Writer};
 use super::merging::{Chosen, Turn};
-use super::write::Writer;
 use super::{Inner, State, table_path, wal_path};
 use crate::compaction::{self, Choose, FlushShape, Now, Outcome, OutputSettings, Task};
 use crate::error::{Error, Result};
 use crate::memtable::Memtable;
 use crate::options::Background;
 use crate::panics;
+use crate::spans::span;
 use crate::sstable::Table;
 use crate::stats::Counters;
 use crate::version::manifest::{self, Manifest};
@@ -47,6 +48,7 @@ impl Inner {
         self.check_running()?;
         let state = self.state();
         let Some(memtable) = state.immutables.last() else { return Ok(None) };
+        span!("flush", bytes = memtable.bytes());
         // The log continues with the next memtable's file.
         let next = state.immutables.iter().rev().nth(1).unwrap_or(&state.memtable);
         let mut wal_number = next.wal_number;
@@ -83,6 +85,7 @@ impl Inner {
     /// Does a merge that holds its turn.
     pub(super) fn merge(&self, mut turn: Turn<'_>, mut chosen: Chosen) -> Result<()> {
         let Chosen { space, task, is_bottom } = &mut chosen;
+        span!("merge", key_space = *space, reason = task.reason, tables = task.inputs.len());
         let mut merge = compaction::Merge::new(*space, task, *is_bottom, self.number());
         while !merge.is_over() {
             let visibility = self.visibility();
@@ -327,17 +330,6 @@ impl Inner {
         let memtable = state.memtable.clone();
         *state = Arc::new(State { memtable, immutables, version: Arc::new(version), lag, spaces });
     }
-}
-
-/// The manifest, and what of it a later one must repeat.
-pub(super) struct LiveManifest {
-    /// `None` for a database that is read only, and while the open has found no room for it.
-    pub file: Option<Manifest>,
-    /// As in [`VersionEdit::wal`].
-    pub wal: (u64, bool),
-    /// After a failure it is unknown what the manifest that counts says, or which one that is; nothing more is
-    /// appended. With the files that are not needed once another manifest counts.
-    pub in_doubt: Option<Vec<PathBuf>>,
 }
 
 /// Starts the threads of [`crate::Background::Threads`].

@@ -11,18 +11,20 @@
 //! Nothing that counted before is removed or changed until the new manifest does, so an open that is cut short anywhere
 //! is simply done again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use parking_lot::{Mutex, RwLock};
-use vfs::{FileSystem, OpenOptions};
+use vfs::FileSystem;
 
 use super::begin::{self, Access, Begun};
+use super::found::{Files, Found, LogContents, Recovered};
 use super::key_spaces::KeySpaces;
 use super::lag::Lag;
-use super::write::{Writer, apply_all};
+use super::live::Writer;
+use super::write::apply_all;
 use super::{Inner, State, identity, table_path, wal_path};
 use crate::cache::BlockCache;
 use crate::compaction::{self, Choose, OutputSettings, Visibility};
@@ -30,74 +32,14 @@ use crate::error::{Error, Result};
 use crate::key::Seqno;
 use crate::key_order::KeyOrder;
 use crate::limiter::Limiter;
-use crate::log::{self, Before, WalFile};
+use crate::log::{self, WalFile};
 use crate::memtable::Memtable;
 use crate::names::Names;
 use crate::options::{Options, Wal};
+use crate::spans::span;
 use crate::sstable::{Table, TableInfo};
 use crate::version::manifest::{self, CURRENT};
-use crate::version::{TablePlace, Tree, Version, VersionEdit};
-
-/// What a manifest's edits add up to.
-#[derive(Default)]
-pub(super) struct Found {
-    pub database: u64,
-    pub next_number: u64,
-    pub last_seqno: Seqno,
-    pub wal: (u64, bool),
-    pub flushed_lsn: u64,
-    pub tables: BTreeMap<u64, (TablePlace, TableInfo)>,
-    pub key_spaces: KeySpaces,
-    /// Key spaces from this number on were never used.
-    pub next_key_space: u32,
-    pub key_order: KeyOrder,
-}
-
-impl Found {
-    /// Takes over what an edit says of key spaces.
-    pub fn note_key_spaces(&mut self, edit: &VersionEdit) {
-        let used = edit.key_spaces.iter().map(|(id, _)| id.saturating_add(1)).chain(edit.next_key_space);
-        self.next_key_space = used.chain([self.next_key_space]).max().unwrap_or(0);
-        self.key_spaces.change(edit);
-    }
-
-    /// Only the first edit of a manifest says it.
-    pub fn note_key_order(&mut self, order: KeyOrder) {
-        if order == KeyOrder::Hash {
-            self.key_order = order;
-        }
-    }
-}
-
-/// Files of the directory by kind, with their numbers.
-#[derive(Default)]
-pub(super) struct Files {
-    pub tables: Vec<u64>,
-    pub wals: Vec<u64>,
-    pub manifests: Vec<u64>,
-}
-
-impl Files {
-    pub fn list(fs: &dyn FileSystem, dir: &Path) -> Result<Self> {
-        let mut files = Self::default();
-        for item in fs.read_dir(dir)? {
-            let Some(name) = item.name.to_str() else { continue };
-            if let Some(number) = name.strip_suffix(".sst").and_then(|n| n.parse().ok()) {
-                files.tables.push(number);
-            } else if let Some(number) = name.strip_suffix(".wal").and_then(|n| n.parse().ok()) {
-                files.wals.push(number);
-            } else if let Some(number) = name.strip_prefix("MANIFEST-").and_then(|n| n.parse().ok()) {
-                files.manifests.push(number);
-            }
-        }
-        files.wals.sort_unstable();
-        Ok(files)
-    }
-
-    pub fn number_max(&self) -> u64 {
-        self.tables.iter().chain(&self.wals).chain(&self.manifests).copied().max().unwrap_or(0)
-    }
-}
+use crate::version::{Tree, Version, VersionEdit};
 
 /// What the steps of an open share.
 pub(super) struct Opening<'a> {
@@ -110,6 +52,7 @@ pub(super) struct Opening<'a> {
 }
 
 pub(super) fn open(dir: &Path, options: Options, access: Access) -> Result<Inner> {
+    span!("open", dir = tracing::field::display(dir.display()));
     options.check()?;
     let chooser =
         options.policy.chooser(options.memtable_bytes as u64, options.table_bytes).map_err(Error::InvalidArgument)?;
@@ -271,39 +214,6 @@ pub(super) fn edits_missing(
     Ok(Some(Error::corruption(&manifest::path(dir, number), offset, what)))
 }
 
-/// What log files hold, in memory.
-#[derive(Default)]
-pub(super) struct LogContents {
-    /// One for each file with its number, oldest first.
-    pub memtables: Vec<(u64, Arc<Memtable>)>,
-    pub last_seqno: Seqno,
-    /// The files that are one history, each with where it ends.
-    pub files: Vec<(u64, u64)>,
-}
-
-/// What the log had beyond the tables.
-pub(super) struct Recovered {
-    pub last_seqno: Seqno,
-    /// Positions of an external log: up to which everything is here, and up to which it is in tables.
-    lsn: u64,
-    pub flushed_lsn: u64,
-    /// Newest first.
-    memtables: Vec<Arc<Memtable>>,
-    /// The files that hold the memtables, oldest first, each with where it ends.
-    pub logs: Vec<(u64, u64)>,
-}
-
-impl Recovered {
-    /// What a new log continues from.
-    pub fn before(&self, fs: &dyn FileSystem, dir: &Path) -> Result<Before> {
-        let Some(&end) = self.logs.last() else { return Ok(Before::default()) };
-        // It is unknown how far they were synced.
-        let open = |(number, _): &(u64, u64)| Ok(fs.open(&wal_path(dir, *number), OpenOptions::write())?);
-        let unnamed = self.logs.first().map(|(number, _)| *number);
-        Ok(Before { end, unsynced: self.logs.iter().map(open).collect::<Result<_>>()?, unnamed })
-    }
-}
-
 impl Opening<'_> {
     /// Looks whether edits are missing at the manifest's end.
     ///
@@ -358,6 +268,7 @@ impl Opening<'_> {
 
     /// Brings what the log has beyond the tables into memory, or without a log into tables: a run per log file.
     fn replay(&self, files: &Files, version: &mut Version, access: Access) -> Result<Recovered> {
+        span!("recover", log_files = files.wals.len());
         let mut contents = LogContents::default();
         self.read_logs(&self.needed_logs(files)?, &mut contents)?;
         let last_seqno = contents.last_seqno.max(self.last_seqno(version));

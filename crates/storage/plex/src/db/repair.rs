@@ -19,7 +19,8 @@ use std::sync::atomic::AtomicU64;
 use vfs::FileSystem;
 
 use super::check::{Damages, read_manifest};
-use super::recover::{self, Files, Found, LogContents, Opening};
+use super::found::{Files, Found, LogContents};
+use super::recover::{self, Opening};
 use super::{identity, table_path, wal_path};
 use crate::cache::Fill;
 use crate::compaction::{self, Visibility};

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::maintain::LiveManifest;
+use super::live::{LiveManifest, LogState};
 use super::{Inner, table_path};
 use crate::error::{Error, Result};
 use crate::options::Background;
@@ -46,17 +46,6 @@ impl Halt {
             _ => Error::Stopped { cause },
         }
     }
-}
-
-/// What of the log is known to be on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LogState {
-    /// All that was synced, and the rest with the operating system.
-    Sound,
-    /// A sync failed: of what was written since the one before, nothing is known.
-    InDoubt,
-    /// As before, but the log begins anew, and what is in doubt waits to be flushed.
-    Replaced,
 }
 
 impl Inner {

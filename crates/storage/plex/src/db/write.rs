@@ -1,19 +1,19 @@
 //! The write path: admit, log, memtable, sync, publish.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::space::LogState;
+use super::live::{LogState, Writer};
 use super::{Inner, State, wal_path};
 use crate::batch::{Change, WriteBatch};
 use crate::error::{Error, Result};
 use crate::key::{Kind, SEQNO_MAX, Seqno};
-use crate::log::{Before, Portion, WalWriter};
+use crate::log::{Portion, WalWriter};
 use crate::memtable::Memtable;
 use crate::options::{Background, Wal};
 use crate::range_tombstone::RangeTombstone;
+use crate::spans::span;
 use crate::stats::Counters;
 
 /// Writers slow down to this just before they have to wait.
@@ -24,28 +24,6 @@ const PAUSE_NS_MIN: u64 = 500_000;
 
 /// Longest pause; a batch of many megabytes is not held up for seconds.
 const PAUSE_NS_MAX: u64 = 20_000_000;
-
-/// What the holder of the write lock changes.
-pub(super) struct Writer {
-    /// `None` with [`Wal::Off`].
-    pub wal: Option<WalWriter>,
-    pub log_state: LogState,
-    /// What the log continues from, where the open had no room to begin it.
-    pub before: Option<Before>,
-    pub next_seqno: Seqno,
-    /// The largest position of the external log that was written since the open; 0 for none.
-    pub last_lsn: u64,
-    /// Older log files that memtables still need: number and length.
-    pub old_wals: Vec<(u64, u64)>,
-    /// Key spaces that are being dropped, or are gone: a writer may have looked for them before.
-    pub dropping: BTreeSet<u32>,
-}
-
-impl Writer {
-    pub fn wal_file_bytes(&self) -> u64 {
-        self.wal.as_ref().map_or(0, WalWriter::len) + self.old_wals.iter().map(|(_, len)| len).sum::<u64>()
-    }
-}
 
 impl Inner {
     pub(super) fn write(&self, batch: &WriteBatch) -> Result<()> {
@@ -159,6 +137,7 @@ impl Inner {
             }
             return Ok(());
         }
+        span!("stall", lag = lag);
         let begin = Instant::now();
         Counters::add(&self.counters.stalls, 1);
         let waited = self.wait_for_background();

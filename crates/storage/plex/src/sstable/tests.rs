@@ -186,12 +186,12 @@ fn a_newer_format_is_refused() {
     let info = write(&fs, &[], &[], 64);
     let footer_at = info.bytes - format::FOOTER_LEN as u64;
     let mut footer = fs.contents()[Path::new(PATH)][footer_at as usize..].to_vec();
-    footer[32] = 5;
+    footer[32] = 6;
     let crc = format::checksum(info.identity, footer_at, &footer[..36]);
     footer[36..40].copy_from_slice(&crc.to_le_bytes());
     fs.damage(Path::new(PATH), footer_at, &footer).unwrap();
     let error = open(&fs, &info).unwrap_err();
-    assert!(matches!(error, crate::Error::NewerFormat { found: 5, supported: 4, .. }), "{error}");
+    assert!(matches!(error, crate::Error::NewerFormat { found: 6, supported: 5, .. }), "{error}");
 }
 
 /// Partitions of a filter turn strangers away, keep members, and are read through the cache, where one is enough for
