@@ -9,6 +9,7 @@
 //! E3. Everything in the answer was durable before, where replies wait for the log.
 //! E4. What codecs would make of the samples is tried after the walk, a prefix in a step.
 
+use crate::explain_reply::{self, Compression};
 use crate::prefixes::{Cost, Explained, Group, Grouping, Prefixes};
 use base::{KeyspaceId, Lsn};
 use command::blocking::{Task, UNBLOCKED};
@@ -19,7 +20,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use store::compression::{Taken, Tried, compressed_lengths};
+use store::compression::{Taken, compressed_lengths};
 use store::{Store, Survey, SurveyStep};
 
 /// Prefixes in a reply.
@@ -55,15 +56,6 @@ struct Outcome {
     seen: Lsn,
 }
 
-/// What compression costs the keys of a prefix, and what codecs would make of some of their values.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Compression {
-    /// Time spent on compressing values of their class.
-    pub spent_ns: u64,
-    /// The sample.
-    pub tried: Tried,
-}
-
 impl Explanation {
     /// Explains a keyspace.
     pub fn new(space: KeyspaceId, grouping: Grouping, store: Arc<Store>, caller: Caller) -> Self {
@@ -88,7 +80,7 @@ impl Task for Explanation {
         match self.outcome.get().filter(|_| self.is_over()) {
             Some(outcome) => {
                 let Outcome { explained, compression, duration_ms, .. } = outcome;
-                crate::explain_rows::reply(explained, compression, *duration_ms, reply);
+                explain_reply::reply(explained, compression, *duration_ms, reply);
                 None
             }
             None => {

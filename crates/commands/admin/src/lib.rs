@@ -23,6 +23,7 @@ pub mod config_rows;
 pub mod configuration;
 pub mod debug;
 pub mod ending;
+mod explain_reply;
 mod explain_rows;
 mod explanations;
 pub mod figures;

@@ -20,6 +20,7 @@
 
 mod backup;
 mod check;
+mod copying;
 mod decode;
 mod dictionaries;
 mod error;

@@ -2,8 +2,8 @@
 //!
 //! The addresses are gathered first and sorted. Then each segment is read once, from its begin to its end.
 
+use crate::copying::copy;
 use crate::error::{ToolError, with_causes};
-use crate::restore::copy;
 use crate::text::{count, size};
 use base::HistoryId;
 use base::checksum::crc32c;

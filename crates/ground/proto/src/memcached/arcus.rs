@@ -14,11 +14,12 @@
 //! ([`Arcus::PipeBegin`], before its first request) and where it ends ([`Arcus::PipeEnd`], after its last).
 
 pub mod grammar;
+mod line;
 mod parser;
 mod tree;
 pub mod tree_grammar;
 
-pub use parser::Family;
+pub use line::Family;
 pub(super) use parser::Pipe;
 
 /// A request of the ARCUS dialect.

@@ -1,15 +1,13 @@
 //! From a line of a collection command to a request.
 
 use super::super::line::Words;
-use super::super::parser::{DATA_BYTES_MAX, Line, TOO_LONG, push, refused_unless};
+use super::super::parser::{Line, TOO_LONG, push, refused_unless};
 use super::super::{Command, Parser, Progress, Refusal, parse_unsigned};
 use super::Arcus;
-use super::grammar::{self, Create, Removal, Tail};
+use super::grammar::{self, Removal, Tail};
+use super::line::{Block, Family, Read, Wrong, bare, create, may_create, with_element, words_block};
 use super::tree;
 use crate::request::Arguments;
-
-/// The longest element, without its line end.
-const ELEMENT_BYTES_MAX: u64 = 16 * 1024 - 2;
 
 /// The longest field of a map.
 const FIELD_BYTES_MAX: usize = 250;
@@ -19,35 +17,6 @@ const FIELDS_MAX: u64 = 50_000;
 
 /// The most members that one `sop get` names by a count.
 const MEMBERS_MAX: u64 = 1000;
-
-/// A kind of collection, by the first word of its commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// `lop`
-    List,
-    /// `sop`
-    Set,
-    /// `mop`
-    Map,
-    /// `bop`
-    Tree,
-    /// `getattr` and `setattr`
-    Any,
-}
-
-impl Family {
-    /// The family that the first word of a line names.
-    pub fn of(word: &[u8]) -> Option<Self> {
-        match word {
-            b"lop" => Some(Self::List),
-            b"sop" => Some(Self::Set),
-            b"mop" => Some(Self::Map),
-            b"bop" => Some(Self::Tree),
-            b"getattr" | b"setattr" => Some(Self::Any),
-            _ => None,
-        }
-    }
-}
 
 /// Where in a pipe a parser is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,37 +28,6 @@ pub enum Pipe {
     Open,
     /// Its last request was given; the last byte of that is not consumed yet.
     Ending,
-}
-
-/// What follows a line.
-#[derive(Clone, Copy)]
-pub(super) enum Block {
-    /// Another line.
-    Nothing,
-    /// An element.
-    Element(u64),
-    /// Words.
-    Words { bytes: u64, count: u64, len_max: usize },
-}
-
-/// A line that was read.
-pub(super) struct Read {
-    pub(super) command: Arcus,
-    pub(super) block: Block,
-    /// The word of the line that is left out of the arguments: the length of the block.
-    pub(super) left_out: Option<usize>,
-}
-
-/// Why a line is refused, and how many bytes after it are skipped.
-pub(super) struct Wrong {
-    pub(super) refusal: Refusal,
-    pub(super) skipped: u64,
-}
-
-impl From<Refusal> for Wrong {
-    fn from(refusal: Refusal) -> Self {
-        Self { refusal, skipped: 0 }
-    }
 }
 
 /// Where the words of the family begin: after its name and, for most, the name of the command and the key.
@@ -260,33 +198,6 @@ fn may_be_piped(command: Arcus) -> bool {
     )
 }
 
-/// A command without a block, if its words are right.
-pub(super) fn bare(command: Arcus, is_right: bool) -> Result<Read, Wrong> {
-    match is_right {
-        true => Ok(Read { command, block: Block::Nothing, left_out: None }),
-        false => Err(Refusal::Format.into()),
-    }
-}
-
-/// A command followed by an element, whose length is word `index` of the rest.
-pub(super) fn with_element(command: Arcus, rest: &[&[u8]], index: usize, is_right: bool) -> Result<Read, Wrong> {
-    let bytes = rest.get(index).and_then(|word| parse_unsigned(word)).filter(|bytes| *bytes <= DATA_BYTES_MAX);
-    let bytes = bytes.filter(|_| is_right).ok_or(Refusal::Format)?;
-    if bytes > ELEMENT_BYTES_MAX {
-        return Err(Wrong { refusal: Refusal::ElementTooLarge, skipped: bytes.saturating_add(2) });
-    }
-    Ok(Read { command, block: Block::Element(bytes), left_out: Some(index) })
-}
-
-pub(super) fn create(command: Arcus, rest: &[&[u8]], family: Family) -> Result<Read, Wrong> {
-    bare(command, Create::parse_whole(rest, family).is_some())
-}
-
-/// Whether the words from `from` on are those of an insert after its position and length.
-pub(super) fn may_create(rest: &[&[u8]], from: usize, family: Family) -> bool {
-    rest.get(from..).is_some_and(|words| Create::parse_optional(words, family).is_some())
-}
-
 fn list(name: &[u8], rest: &[&[u8]]) -> Result<Read, Wrong> {
     let has_range = rest.first().is_some_and(|word| grammar::parse_index_range(word).is_some());
     let behind = rest.get(1..).unwrap_or_default();
@@ -352,20 +263,6 @@ fn fields(command: Arcus, rest: &[&[u8]], is_right: bool) -> Result<Read, Wrong>
         return bare(command, true);
     }
     words_block(command, (bytes, count), FIELDS_MAX, FIELD_BYTES_MAX)
-}
-
-/// A command followed by a line of words.
-pub(super) fn words_block(
-    command: Arcus,
-    (bytes, count): (u64, u64),
-    count_max: u64,
-    len_max: usize,
-) -> Result<Read, Wrong> {
-    let bytes_max = count.saturating_mul(len_max as u64).saturating_add(count).saturating_sub(1);
-    if count > count_max || count > (bytes / 2).saturating_add(1) || bytes > bytes_max {
-        return Err(Wrong { refusal: Refusal::BadValue, skipped: bytes.saturating_add(2) });
-    }
-    Ok(Read { command, block: Block::Words { bytes, count, len_max }, left_out: None })
 }
 
 /// The most attributes that one `setattr` names.
