@@ -23,6 +23,7 @@ mod file;
 mod log;
 mod password;
 mod phc;
+mod rule_error;
 mod rules;
 mod selector;
 mod users;
@@ -34,7 +35,8 @@ pub use file::{FileError, read_users, write_users};
 pub use log::{Entry, Log, Origin};
 pub use password::{Hash, Hashing, Kept};
 pub use phc::SlowHash;
-pub use rules::{Defaults, RuleError, Rules, RulesError};
+pub use rule_error::RuleError;
+pub use rules::{Defaults, Rules, RulesError};
 pub use selector::{KeyPattern, Selector};
 pub use users::{DEFAULT_USER, User, Users};
 

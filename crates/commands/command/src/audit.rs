@@ -165,7 +165,11 @@ impl Audit {
     }
 
     /// A command of an administrator has run, or has failed.
-    fn ran(&self, ctx: &Ctx<'_>, name: &str, is_done: bool) {
+    pub(crate) fn ran(&self, ctx: &Ctx<'_>, row: &Row, is_done: bool) {
+        let name = full_name(ctx.host, row);
+        if !self.is_on() || shown::is_quiet(name, &ctx.args) {
+            return;
+        }
         let session = &*ctx.session;
         let mut line = Line::new(ctx.now(), shown::event(name));
         line.text("command", name);
@@ -204,21 +208,6 @@ pub fn line_about_log(event: &str, now: UnixMs) -> String {
     let mut line = Line::new(now, event);
     line.number("pid", std::process::id().into());
     line.open_end()
-}
-
-/// Notes a command of an administrator that has run or failed.
-#[cold]
-pub(crate) fn note(ctx: &Ctx<'_>, row: &Row, is_done: bool) {
-    // An import and a replay run commands without a server, and without users.
-    let Some(login) = ctx.host.find::<crate::login::Login>() else { return };
-    let audit = &login.audit;
-    if !audit.is_on() {
-        return;
-    }
-    let name = full_name(ctx.host, row);
-    if !shown::is_quiet(name, &ctx.args) {
-        audit.ran(ctx, name, is_done);
-    }
 }
 
 /// `config|set`

@@ -27,8 +27,8 @@
 
 use crate::acl::{Origin, User, denial};
 use crate::args::OwnedArgs;
+use crate::attempt::Attempt;
 use crate::clients::{ClientInfo, Clients, Closer};
-use crate::session::Attempt;
 use crate::stats::WorkerStats;
 use crate::{CommandSpec, Ctx, Flags, Host, Run, Session, Stop};
 use base::{Clock, DbIndex, Lsn, UnixMs};

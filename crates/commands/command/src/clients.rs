@@ -11,7 +11,7 @@
 //! L3. A killed connection leaves the registry at once, so that a CLIENT LIST after CLIENT KILL does not show it.
 
 use crate::acl::{DEFAULT_USER, User};
-use crate::session::CachingMode;
+use crate::caching::CachingMode;
 use crate::stats::Counter;
 use crate::table::Row;
 use crate::{CommandSpec, CommandTable, Session};

@@ -11,8 +11,10 @@
 pub mod absent;
 pub mod acl;
 pub mod args;
+pub mod attempt;
 pub mod audit;
 pub mod blocking;
+pub mod caching;
 pub mod call;
 pub mod chore;
 pub mod clients;

@@ -13,9 +13,9 @@
 //! P2. Nothing else of the connection runs, and no message is given to it, before the last piece is written.
 //! P3. Inside EXEC a reply is written whole.
 
+use crate::attempt::Attempt;
 use crate::error::{REPLY_TOO_LONG_TEXT, check_reply};
 use crate::limits::REPLY_BYTES_MAX;
-use crate::session::Attempt;
 use crate::{Ctx, Stop};
 use engine::{Encoding, Key, SharedBig, Value};
 use proto::ReplyBuffer;

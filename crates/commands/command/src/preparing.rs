@@ -16,8 +16,8 @@
 //!     it wakes the connection.
 //! F4. Inside EXEC, and where a waiting command is served, everything is done at once.
 
+use crate::attempt::Attempt;
 use crate::pieces::Making;
-use crate::session::Attempt;
 use crate::{Ctx, Stop};
 use engine::{SharedBig, SharedBytes};
 use std::any::Any;

@@ -2,7 +2,9 @@
 
 use crate::Locks;
 use crate::acl::User;
+use crate::attempt::Attempt;
 use crate::blocking::{Awaited, Block};
+use crate::caching::Caching;
 use crate::clients::{Address, ClientFlags, ClientInfo};
 use crate::pieces::Rest;
 use crate::preparing::Preparation;
@@ -10,7 +12,7 @@ use crate::table::Row;
 use base::{DbIndex, Lsn, UnixMs};
 use engine::WriteClass;
 use push::Subscriptions;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -135,60 +137,6 @@ impl Watch {
     /// Whether EXEC has to answer null.
     pub fn is_broken(&self) -> bool {
         self.changed.as_ref().is_some_and(|changed| changed.load(Ordering::Acquire))
-    }
-}
-
-/// Whether a command runs for the first time, or again because keys that it waits for have changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attempt {
-    /// As a client has sent it.
-    First,
-    /// For a connection that waits; this session only stands in for that connection's.
-    Again,
-    /// Again, and there was nothing for it.
-    InVain,
-}
-
-/// What CLIENT TRACKING has asked for.
-#[derive(Debug, Default)]
-pub struct Caching {
-    /// Which reads are tracked.
-    pub mode: CachingMode,
-    /// CLIENT CACHING has been called for the next command, or transaction.
-    pub is_called: bool,
-    /// The client receives no invalidations of its own changes.
-    pub is_noloop: bool,
-    /// The client that receives the invalidations in place of this one; 0 for none.
-    pub redirect: u64,
-    /// That client is gone.
-    pub is_broken: bool,
-    /// In BCAST mode: the prefixes of the keys whose invalidations it receives.
-    pub prefixes: BTreeSet<Box<[u8]>>,
-}
-
-/// The keys whose invalidations a client receives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CachingMode {
-    /// All it has read.
-    #[default]
-    All,
-    /// Those it has read immediately after CLIENT CACHING YES.
-    OptIn,
-    /// Those it has read, but not immediately after CLIENT CACHING NO.
-    OptOut,
-    /// All that begin with its prefixes, read or not.
-    Broadcast,
-}
-
-impl Caching {
-    /// Whether what the running command reads is to be remembered.
-    pub fn remembers(&self) -> bool {
-        match self.mode {
-            CachingMode::All => true,
-            CachingMode::OptIn => self.is_called,
-            CachingMode::OptOut => !self.is_called,
-            CachingMode::Broadcast => false,
-        }
     }
 }
 

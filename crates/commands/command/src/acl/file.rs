@@ -1,6 +1,7 @@
 //! ACL files: one user a line, `user NAME RULE...`. Empty lines are permitted, comments are not, as in Valkey.
 
-use super::rules::{Defaults, RuleError, Rules, RulesError};
+use super::rule_error::RuleError;
+use super::rules::{Defaults, Rules, RulesError};
 use super::selector::has_spaces;
 use super::users::User;
 use crate::CommandTable;

@@ -1,7 +1,7 @@
 //! One set of permissions: commands, keys, channels and databases.
 
 use super::category::Category;
-use super::rules::RuleError;
+use super::rule_error::RuleError;
 use crate::table::{COMMANDS_MAX, Row};
 use crate::{CommandTable, Run, absent};
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 //! `client_list` and `client_pause`.
 
 use super::client_line::Line;
-use super::client_list::{KILL, LIST};
+use super::client_list::{KILL, LIST, own_command};
 use super::client_pause::{PAUSE, UNBLOCK, UNPAUSE};
 use super::client_tracking::{CACHING, GETREDIR, TRACKING, TRACKINGINFO};
 use crate::error::{self, Stop};
@@ -243,11 +243,6 @@ fn info(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let line = Line { clients: ctx.host.part(), info, command, now };
     ctx.reply.verbatim("txt", line.to_string().as_bytes());
     Ok(())
-}
-
-/// The command that the connection is seen to run: inside a transaction that is EXEC.
-pub(super) fn own_command(session: &Session, asking: &'static str) -> &'static str {
-    if session.running.is_some() { "exec" } else { asking }
 }
 
 static IMPORT_SOURCE: CommandSpec = CommandSpec {

@@ -1,12 +1,11 @@
 //! CLIENT LIST and CLIENT KILL.
 
-use super::client::own_command;
 use super::client_filter::Filter;
 use super::client_line::Line;
 use crate::clients::Clients;
 use crate::error::Stop;
 use crate::spec::{Argument, Docs};
-use crate::{Categories, CommandSpec, Ctx, Flags, Locks, Run, error};
+use crate::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Session, error};
 
 pub(super) static LIST: CommandSpec = CommandSpec {
     name: "list",
@@ -243,4 +242,9 @@ fn close(ctx: &mut Ctx<'_>, clients: &Clients, id: u64) -> bool {
         return true;
     }
     clients.kill(id)
+}
+
+/// The command that the connection is seen to run: inside a transaction that is EXEC.
+pub(super) fn own_command(session: &Session, asking: &'static str) -> &'static str {
+    if session.running.is_some() { "exec" } else { asking }
 }

@@ -1,8 +1,9 @@
 //! CLIENT TRACKING and its relatives: clients that cache what they read receive an invalidation when it changes.
 
+use crate::Session;
+use crate::caching::{Caching, CachingMode};
 use crate::clients::Clients;
 use crate::error::{self, Stop};
-use crate::session::{Caching, CachingMode, Session};
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, Host, Locks, Run};
 use push::{Tracker, Tracking};

@@ -1,6 +1,6 @@
 //! Streams: adding, reading by range, removing.
 
-use super::stream_ids::{self, INVALID_ID, reply_id};
+use super::stream_ids::{self, INVALID_ID, reply_entry, reply_id};
 use super::stream_pieces::{Asked, Parts, reply_short};
 use super::stream_trim::{self, TRIM_ARGUMENTS};
 use crate::chore::Operand;
@@ -215,17 +215,6 @@ pub(super) fn reply_entries<'e>(
     }
     reply.end(open, written);
     Ok(())
-}
-
-/// Writes an entry: its id, and its names and values in turn.
-pub(super) fn reply_entry(reply: &mut ReplyBuffer, entry: &Entry<'_>) {
-    reply.array(2);
-    reply_id(reply, entry.id);
-    reply.array(entry.field_count().saturating_mul(2));
-    for (name, value) in entry.fields() {
-        reply.bulk(name);
-        reply.bulk(value);
-    }
 }
 
 static XDEL: CommandSpec = CommandSpec {

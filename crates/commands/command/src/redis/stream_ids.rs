@@ -3,7 +3,7 @@
 use crate::Ctx;
 use crate::error::{Stop, up_to_zero};
 use proto::ReplyBuffer;
-use types::stream::Id;
+use types::stream::{Entry, Id};
 
 /// What was to be an id is none.
 pub(super) const INVALID_ID: Stop = Stop::error("ERR Invalid stream ID specified as stream command argument");
@@ -127,6 +127,17 @@ impl IdText {
 
 /// Two numbers of 20 digits and a dash.
 const ID_TEXT_MAX: usize = 41;
+
+/// Writes an entry: its id, and its names and values in turn.
+pub(super) fn reply_entry(reply: &mut ReplyBuffer, entry: &Entry<'_>) {
+    reply.array(2);
+    reply_id(reply, entry.id);
+    reply.array(entry.field_count().saturating_mul(2));
+    for (name, value) in entry.fields() {
+        reply.bulk(name);
+        reply.bulk(value);
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,8 @@
 //! XINFO: what is known about a stream, its groups and their consumers.
 
-use super::stream::{reply_entries, reply_entry};
+use super::stream::reply_entries;
 use super::stream_groups::no_group_of;
+use super::stream_ids::reply_entry;
 use super::stream_ids::reply_id;
 use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs};

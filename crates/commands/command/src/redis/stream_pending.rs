@@ -1,6 +1,6 @@
 //! What is pending in a group: XACK, XPENDING, XCLAIM, XAUTOCLAIM.
 
-use super::stream::reply_entry;
+use super::stream_ids::reply_entry;
 use super::stream_ids::{self, INVALID_ID, reply_id};
 use crate::error::{self, Stop, check_reply, up_to_zero};
 use crate::spec::{Argument, Docs};

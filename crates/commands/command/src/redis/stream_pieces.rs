@@ -3,7 +3,7 @@
 //! The count that stands before entries is found first, node by node, in steps of its own: a stream of ten million
 //! entries has a hundred thousand nodes. What fits one piece is written at once, and costs nothing of this.
 
-use super::stream::reply_entry;
+use super::stream_ids::reply_entry;
 use crate::pieces::{PIECE_BYTES, Telling, held_bytes};
 use crate::{Ctx, Stop};
 use engine::{Key, SharedBig, Value};

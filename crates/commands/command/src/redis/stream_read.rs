@@ -1,13 +1,14 @@
 //! XREAD and XREADGROUP: what is new in several streams at once.
 
-use super::stream::{reply_entries, reply_entry};
+use super::stream::reply_entries;
+use super::stream_ids::reply_entry;
 use super::stream_ids::{self, INVALID_ID, IdText, reply_id};
 use super::stream_pieces::{Asked, Name, Parts, reply_short};
 use crate::args::OwnedArgs;
+use crate::attempt::Attempt;
 use crate::blocking::KeyWait;
 use crate::error::{self, Stop, up_to_zero};
 use crate::limits::REPLY_BYTES_MAX;
-use crate::session::Attempt;
 use crate::spec::{Argument, Docs, Keyword};
 use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::UnixMs;
