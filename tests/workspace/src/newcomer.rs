@@ -62,7 +62,7 @@ const COLD_GET: &[Step] = &[
     step(Finds::Named("store::read"), "crates/storage/store/src/read.rs", "a compressed string or has to be fetched"),
     step(
         Finds::Search("pub fn read_as_it_is<"),
-        "crates/keyspace/engine-mem/src/engine_impl.rs",
+        "crates/keyspace/engine-mem/src/mem_engine.rs",
         "self.entries.is_compressed(handle)",
     ),
     step(Finds::Search("fn show_compressed"), "crates/storage/store/src/txn.rs", "show_compressed(store"),

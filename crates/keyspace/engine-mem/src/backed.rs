@@ -18,11 +18,14 @@
 //!     count of 0 does not mean that there is no entry ([`Engine::is_len_exact`]).
 //! K5. A keyspace that is not backed pays one test for each change, and one for each read that finds nothing.
 
-use crate::engine_impl::MemEngine;
+pub(crate) mod state;
+
+use crate::mem_engine::MemEngine;
 use crate::table::Found;
 use base::slot::slot_of;
 use base::{KeyspaceId, UnixMs};
-use engine::{Counts, Engine, Entry, FlushProgress, Key, PackedFields, Row, RowSink, Rows, SharedBig, Ticket, Wanted};
+use engine::{Counts, Engine, Entry, FlushProgress, Key, Row, RowSink, Rows, Ticket, Wanted};
+use state::{Backed, Flush, Shown};
 use std::collections::HashMap;
 use std::sync::Arc;
 use value::cold::Keeper;
@@ -35,125 +38,6 @@ const STRETCHES_LOOKED_AT: usize = 4;
 
 /// Random rows looked at for one that is live.
 const RANDOM_TRIES: usize = 16;
-
-/// What a backed keyspace keeps in addition to its table.
-pub struct Backed {
-    rows: Arc<dyn Rows>,
-    /// Reads compressed leaves of trees.
-    keeper: Arc<dyn Keeper>,
-    /// Keys that are not simply clean or unknown.
-    keys: HashMap<Box<[u8]>, State>,
-    away: Counts,
-    /// The epoch of what changes now; the first is 1.
-    epoch: u32,
-    /// The last epoch whose changes are stored as rows.
-    installed: u32,
-    /// The epoch in which the keyspace was last cleared: until that is installed, what the rows hold is void.
-    cleared: u32,
-    /// The epoch of the last write to an unknown key that the rows may have: until that is installed, counts are
-    /// guessed.
-    guessed: u32,
-    /// Keys changed since the last cut, and again after a flush that failed.
-    dirty: Vec<Box<[u8]>>,
-    flush: Option<Flush>,
-    /// Keys of installed flushes, whose states may go.
-    settling: Vec<Box<[u8]>>,
-    /// Counts entries that came into the table, from 1 on: as long as none comes, a walk over rows need not visit
-    /// those in the table.
-    loads: u64,
-    /// Where dropping continues.
-    hand: u64,
-    /// When the hand began its round, and the one before.
-    rounds: [UnixMs; 2],
-}
-
-/// What is known of a key.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct State {
-    /// How many commands want the row.
-    wanted: u32,
-    /// The read that is under way.
-    ticket: Option<Ticket>,
-    /// There is no such row. Known while it is wanted.
-    is_absent: bool,
-    /// The epoch of the last change; 0 for none.
-    changed: u32,
-    /// The epoch of the last flush that was given the key.
-    given: u32,
-}
-
-/// A flush between its cut and its end.
-struct Flush {
-    sink: Box<dyn RowSink>,
-    epoch: u32,
-    keys: Vec<Box<[u8]>>,
-    /// How many of them were walked.
-    walked: usize,
-    /// The entries at the cut.
-    counts: Counts,
-    /// The keyspace was cleared since the cut.
-    is_cleared: bool,
-    /// That was before all keys were walked, so the sink lacks some.
-    is_void: bool,
-}
-
-/// An entry that is shown from its row.
-#[derive(Default)]
-pub struct Shown {
-    key: Vec<u8>,
-    row: Vec<u8>,
-    tree: Option<SharedBig>,
-    fields: PackedFields,
-}
-
-impl Backed {
-    fn new(rows: Arc<dyn Rows>, away: Counts, keeper: Arc<dyn Keeper>) -> Self {
-        Self {
-            rows,
-            keeper,
-            keys: HashMap::new(),
-            away,
-            epoch: 1,
-            installed: 0,
-            cleared: 0,
-            guessed: 0,
-            dirty: Vec::new(),
-            flush: None,
-            settling: Vec::new(),
-            loads: 1,
-            hand: 0,
-            rounds: [UnixMs::MIN; 2],
-        }
-    }
-
-    fn state(&self, key: &[u8]) -> State {
-        self.keys.get(key).copied().unwrap_or_default()
-    }
-
-    fn is_changed(&self, state: State) -> bool {
-        state.changed > self.installed
-    }
-
-    /// Whether rows may hold the key, which is not in the table.
-    fn may_be_stored(&self, key: &Key<'_>) -> bool {
-        let state = self.state(key.bytes);
-        let is_known = self.is_changed(state) || state.is_absent || self.cleared > self.installed;
-        !is_known && self.rows.may_have(key)
-    }
-
-    /// Forgets the state of a key of which nothing is known any more.
-    fn tidy(&mut self, key: &[u8]) {
-        if let Some(state) = self.keys.get_mut(key) {
-            if state.changed <= self.installed {
-                (state.changed, state.given) = (0, 0);
-            }
-            state.is_absent &= state.wanted > 0;
-            if *state == State::default() {
-                self.keys.remove(key);
-            }
-        }
-    }
-}
 
 impl MemEngine {
     /// Backs an empty keyspace with rows. `stored` counts what the rows hold, and `keeper` reads compressed leaves of

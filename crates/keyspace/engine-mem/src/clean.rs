@@ -5,11 +5,14 @@
 //! payload then). Entries move freely, since one cell points to each (M2); it is found by hashing the entry's key.
 //! Units of table memory move too: a walk over the directories meets each one's only reference.
 
-use crate::engine_impl::MemEngine;
+pub(crate) mod calm;
+
 use crate::entries::Compacted;
 use crate::extent::{Extent, UNIT_CLASS};
+use crate::mem_engine::MemEngine;
 use crate::pages::{Backing, Pages};
 use crate::table::Table;
+use calm::TableCleaning;
 
 /// What pages of entries may keep free. With 64 shards that is 1.6 % and 16 MiB. A small shard keeps less, an empty one
 /// nothing.
@@ -22,9 +25,6 @@ const SHORT: Allowance = Allowance { share: 64, bytes: 8 << 10 };
 /// What pages may keep free while nothing is written, since no client waits for the moves, and while a write waits for
 /// the memory.
 const CALM: Allowance = Allowance { share: 1024, bytes: 1 << 10 };
-
-/// Rounds of cleaning without a write, of twenty a second, after which it is calm.
-const CALM_ROUNDS: u8 = 10;
 
 /// Free slots that table memory may keep.
 const TABLE_FREE_SHARE: usize = 16;
@@ -49,39 +49,6 @@ impl Allowance {
         let live = pages.live_bytes();
         live / self.share + self.bytes.min(live / 2)
     }
-}
-
-/// Whether entries come and go: looked for by rounds of cleaning, in what pages hold, so that writes have nothing to
-/// note.
-#[derive(Default)]
-pub struct Calm {
-    /// Live and free bytes of the pages when the last cleaning ended.
-    seen: (usize, usize),
-    /// Rounds since they were others.
-    rounds: u8,
-}
-
-impl Calm {
-    /// A round begins: whether it is calm.
-    fn is_calm<B: Backing>(&mut self, pages: &Pages<B>) -> bool {
-        if self.seen != (pages.live_bytes(), pages.free_bytes()) {
-            self.rounds = 0;
-        }
-        self.rounds >= CALM_ROUNDS
-    }
-
-    /// Cleaning has ended, for this round if nothing is left to do.
-    fn note<B: Backing>(&mut self, pages: &Pages<B>, goes_on: bool) {
-        self.seen = (pages.live_bytes(), pages.free_bytes());
-        self.rounds = self.rounds.saturating_add(u8::from(!goes_on));
-    }
-}
-
-/// A walk over all directories that moves units out of sparse pages: the database and the hash it has come to.
-#[derive(Default)]
-pub struct TableCleaning {
-    space: usize,
-    from: u64,
 }
 
 impl MemEngine {

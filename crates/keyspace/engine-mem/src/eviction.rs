@@ -9,17 +9,18 @@
 //!     given.
 //! V2. While there is an entry in the policy's scope, a victim is found.
 
+pub(crate) mod pool;
+
 use crate::bucket::{CELL_COUNT, cells};
-use crate::engine_impl::MemEngine;
+use crate::mem_engine::MemEngine;
 use crate::space::Space;
 use crate::table::Found;
 use crate::wheel::Item;
 use base::slot::slot_of;
 use base::{KeyspaceId, UnixMs};
 use engine::Key;
-
-/// Candidates remembered between choices.
-const POOL_LEN: usize = 16;
+use pool::{Candidate, Pool, pool_of};
+pub use pool::{EvictionOrder, EvictionPolicies, EvictionPolicy, EvictionScope};
 
 /// Items of the expiration index looked at for one choice.
 const ITEM_SAMPLES: usize = 10;
@@ -31,68 +32,6 @@ const BUCKET_SAMPLES_MAX: usize = 64;
 /// Among entries that expire in less than this share, the index finds candidates faster than random buckets do.
 const EXPIRING_SHARE: u64 = 4;
 
-/// Which entries may go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EvictionScope {
-    /// All (`allkeys-...`).
-    All,
-    /// Those with an expiration (`volatile-...`).
-    Expiring,
-}
-
-/// Which of them goes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EvictionOrder {
-    /// The one not used for longest; needs [`crate::StampMode::Recency`].
-    Lru,
-    /// The one used least often; needs [`crate::StampMode::Frequency`].
-    Lfu,
-    /// Any.
-    Random,
-    /// The one that expires first. Entries without expiration are never in its scope.
-    Ttl,
-}
-
-/// A `maxmemory-policy` other than `noeviction`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EvictionPolicy {
-    /// Which entries may go.
-    pub scope: EvictionScope,
-    /// Which of them goes first.
-    pub order: EvictionOrder,
-}
-
-impl EvictionPolicy {
-    fn only_expiring(self) -> bool {
-        self.scope == EvictionScope::Expiring || self.order == EvictionOrder::Ttl
-    }
-}
-
-/// Which policy each keyspace has.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EvictionPolicies {
-    others: Option<EvictionPolicy>,
-    exceptions: Vec<(KeyspaceId, Option<EvictionPolicy>)>,
-}
-
-impl EvictionPolicies {
-    /// The policies of some keyspaces, and that of all others. `None` keeps all entries.
-    pub fn new(others: Option<EvictionPolicy>, exceptions: Vec<(KeyspaceId, Option<EvictionPolicy>)>) -> Self {
-        Self { others, exceptions }
-    }
-
-    /// The policy of a keyspace.
-    fn of(&self, space: KeyspaceId) -> Option<EvictionPolicy> {
-        self.exceptions.iter().find(|(other, _)| *other == space).map_or(self.others, |(_, policy)| *policy)
-    }
-}
-
-impl From<Option<EvictionPolicy>> for EvictionPolicies {
-    fn from(policy: Option<EvictionPolicy>) -> Self {
-        Self::new(policy, Vec::new())
-    }
-}
-
 /// Where one choice looks: in the keyspaces that have this policy.
 #[derive(Clone, Copy)]
 struct Scope<'p> {
@@ -103,49 +42,6 @@ struct Scope<'p> {
 impl Scope<'_> {
     fn has(self, space: KeyspaceId) -> bool {
         self.policies.of(space) == Some(self.policy)
-    }
-}
-
-/// What may be evicted next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Candidate {
-    /// The higher, the sooner it goes.
-    score: u64,
-    space: KeyspaceId,
-    hash: u64,
-}
-
-/// The best candidates seen so far under one policy, worst first.
-pub struct Pool {
-    policy: EvictionPolicy,
-    candidates: Vec<Candidate>,
-}
-
-/// The pool of a policy.
-fn pool_of(pools: &mut Vec<Pool>, policy: EvictionPolicy) -> &mut Pool {
-    let place = pools.iter().position(|pool| pool.policy == policy).unwrap_or_else(|| {
-        pools.push(Pool { policy, candidates: Vec::new() });
-        pools.len() - 1
-    });
-    &mut pools[place]
-}
-
-impl Pool {
-    fn wants(&self, score: u64) -> bool {
-        self.candidates.len() < POOL_LEN || self.candidates[0].score < score
-    }
-
-    fn offer(&mut self, candidate: Candidate) {
-        let known = |other: &Candidate| other.space == candidate.space && other.hash == candidate.hash;
-        if !self.wants(candidate.score) || self.candidates.iter().any(known) {
-            return;
-        }
-        if self.candidates.len() == POOL_LEN {
-            self.candidates.remove(0);
-        }
-        // Among equals the one seen first goes first: it has had the longest time to be used again.
-        let place = self.candidates.partition_point(|other| other.score < candidate.score);
-        self.candidates.insert(place, candidate);
     }
 }
 

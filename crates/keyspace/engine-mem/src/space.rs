@@ -1,6 +1,6 @@
 //! One database of a shard: its table and its expiration index.
 
-use crate::backed::Backed;
+use crate::backed::state::Backed;
 use crate::entries::Entries;
 use crate::extent::Heap;
 use crate::memory::MemoryUse;

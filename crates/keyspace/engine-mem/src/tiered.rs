@@ -12,7 +12,9 @@
 //! Y3. Demotion and return change no value: they are not logged, and a running checkpoint may save either form.
 //! Y4. To change a value that is away, fetch it first. To replace or remove it, do not.
 
-use crate::engine_impl::MemEngine;
+pub(crate) mod state;
+
+use crate::mem_engine::MemEngine;
 use crate::table::Found;
 use base::{KeyspaceId, UnixMs};
 use engine::tier::{KEY_LEN_MAX, NewRecord, Origin, TierRecord, VALUE_LEN_MAX, WrittenShards};
@@ -20,6 +22,7 @@ use engine::{
     AwayRow, Encoding, Entry, Fields, Key, NewEntry, PackedFields, Ticket, TierAddress, TierRefusal, Value, ValueTier,
     Wanted,
 };
+use state::{ReadOnce, Tiered};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -28,68 +31,6 @@ const EXPIRES_SOON_MS: i64 = 5000;
 
 /// Stretches of the table looked at for entries that were not used lately, and then for any.
 const STRETCHES_LOOKED_AT: usize = 4;
-
-/// What an engine knows of its tier.
-pub struct Tiered {
-    tier: Arc<dyn ValueTier>,
-    /// How many commands want each entry.
-    wanted: HashMap<(KeyspaceId, Box<[u8]>), u32>,
-    /// Where demotion continues.
-    hand: (KeyspaceId, u64),
-    /// When the hand began its round, and the one before.
-    rounds: [UnixMs; 2],
-    once: ReadOnce,
-    /// Entries that were written, for a tier that takes them at once. Some may be gone, or away.
-    written: VecDeque<(KeyspaceId, Box<[u8]>)>,
-    /// The shard's number, and the shards that have written entries.
-    shard: usize,
-    shards: Arc<WrittenShards>,
-}
-
-/// Written entries that are noted. Further ones stay in memory until it is short.
-const WRITTEN_MAX: usize = 1 << 16;
-
-impl Tiered {
-    /// An entry is written.
-    pub fn note_written(&mut self, space: KeyspaceId, key: &[u8]) {
-        if !self.tier.takes_written() || self.written.len() >= WRITTEN_MAX {
-            return;
-        }
-        if self.written.is_empty() {
-            self.shards.mark(self.shard);
-        }
-        self.written.push_back((space, key.into()));
-    }
-}
-
-/// Slots of [`ReadOnce`]: 8 KiB a shard.
-const ONCE_SLOTS: usize = 2048;
-
-/// Keys whose values were read from the tier once lately, by their hashes: a second read makes them worth their memory.
-/// A slot has one key, so the window is some thousands of reads. Made at the first read.
-#[derive(Default)]
-struct ReadOnce(Box<[u32]>);
-
-impl ReadOnce {
-    /// The slot of a key, and what it has for it.
-    fn slot(hash: u64) -> (usize, u32) {
-        (hash as usize % ONCE_SLOTS, (hash >> 32) as u32 | 1)
-    }
-
-    /// Notes a read: of every two, the first makes the key one that was read once.
-    fn note(&mut self, hash: u64) {
-        if self.0.is_empty() {
-            self.0 = vec![0; ONCE_SLOTS].into();
-        }
-        let (slot, tag) = Self::slot(hash);
-        self.0[slot] = if self.0[slot] == tag { 0 } else { tag };
-    }
-
-    fn has(&self, hash: u64) -> bool {
-        let (slot, tag) = Self::slot(hash);
-        self.0.get(slot) == Some(&tag)
-    }
-}
 
 /// What a step of demotion has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! The engine: the operations of the contract over tables, entries and indexes.
 
-use crate::backed::Shown;
+use crate::backed::state::Shown;
 use crate::bucket::Mark;
-use crate::checkpoint::Checkpoint;
-use crate::clean::{Calm, TableCleaning};
+use crate::checkpoint::handing::Checkpoint;
+use crate::clean::calm::{Calm, TableCleaning};
 use crate::edit::{Edit, Edited, EditedEntry, Outcome};
 use crate::entries::Entries;
-use crate::eviction::Pool;
+use crate::eviction::pool::Pool;
 use crate::extent::{self, Heap};
 use crate::hints::{MemHints, Way};
 use crate::memory::MemoryUse;
@@ -16,7 +16,7 @@ use crate::shared_arena::MemoryArena;
 use crate::space::Space;
 use crate::stamp::{SharedStampMode, Stamps};
 use crate::table::{Found, Stretch, Table, TableMemory};
-use crate::tiered::Tiered;
+use crate::tiered::state::Tiered;
 use crate::wheel::{Item, Wheel};
 use base::hash::KeyHasher;
 use base::slot::slot_of;

@@ -1,0 +1,126 @@
+//! What a backed keyspace keeps in addition to its table.
+
+use base::UnixMs;
+use engine::{Counts, Key, PackedFields, RowSink, Rows, SharedBig, Ticket};
+use std::collections::HashMap;
+use std::sync::Arc;
+use value::cold::Keeper;
+
+/// What a backed keyspace keeps in addition to its table.
+pub struct Backed {
+    pub(super) rows: Arc<dyn Rows>,
+    /// Reads compressed leaves of trees.
+    pub(super) keeper: Arc<dyn Keeper>,
+    /// Keys that are not simply clean or unknown.
+    pub(super) keys: HashMap<Box<[u8]>, State>,
+    pub(super) away: Counts,
+    /// The epoch of what changes now; the first is 1.
+    pub(super) epoch: u32,
+    /// The last epoch whose changes are stored as rows.
+    pub(super) installed: u32,
+    /// The epoch in which the keyspace was last cleared: until that is installed, what the rows hold is void.
+    pub(super) cleared: u32,
+    /// The epoch of the last write to an unknown key that the rows may have: until that is installed, counts are
+    /// guessed.
+    pub(super) guessed: u32,
+    /// Keys changed since the last cut, and again after a flush that failed.
+    pub(super) dirty: Vec<Box<[u8]>>,
+    pub(super) flush: Option<Flush>,
+    /// Keys of installed flushes, whose states may go.
+    pub(super) settling: Vec<Box<[u8]>>,
+    /// Counts entries that came into the table, from 1 on: as long as none comes, a walk over rows need not visit
+    /// those in the table.
+    pub(super) loads: u64,
+    /// Where dropping continues.
+    pub(super) hand: u64,
+    /// When the hand began its round, and the one before.
+    pub(super) rounds: [UnixMs; 2],
+}
+
+/// What is known of a key.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct State {
+    /// How many commands want the row.
+    pub(super) wanted: u32,
+    /// The read that is under way.
+    pub(super) ticket: Option<Ticket>,
+    /// There is no such row. Known while it is wanted.
+    pub(super) is_absent: bool,
+    /// The epoch of the last change; 0 for none.
+    pub(super) changed: u32,
+    /// The epoch of the last flush that was given the key.
+    pub(super) given: u32,
+}
+
+/// A flush between its cut and its end.
+pub(super) struct Flush {
+    pub(super) sink: Box<dyn RowSink>,
+    pub(super) epoch: u32,
+    pub(super) keys: Vec<Box<[u8]>>,
+    /// How many of them were walked.
+    pub(super) walked: usize,
+    /// The entries at the cut.
+    pub(super) counts: Counts,
+    /// The keyspace was cleared since the cut.
+    pub(super) is_cleared: bool,
+    /// That was before all keys were walked, so the sink lacks some.
+    pub(super) is_void: bool,
+}
+
+/// An entry that is shown from its row.
+#[derive(Default)]
+pub struct Shown {
+    pub(super) key: Vec<u8>,
+    pub(super) row: Vec<u8>,
+    pub(super) tree: Option<SharedBig>,
+    pub(super) fields: PackedFields,
+}
+
+impl Backed {
+    pub(super) fn new(rows: Arc<dyn Rows>, away: Counts, keeper: Arc<dyn Keeper>) -> Self {
+        Self {
+            rows,
+            keeper,
+            keys: HashMap::new(),
+            away,
+            epoch: 1,
+            installed: 0,
+            cleared: 0,
+            guessed: 0,
+            dirty: Vec::new(),
+            flush: None,
+            settling: Vec::new(),
+            loads: 1,
+            hand: 0,
+            rounds: [UnixMs::MIN; 2],
+        }
+    }
+
+    pub(super) fn state(&self, key: &[u8]) -> State {
+        self.keys.get(key).copied().unwrap_or_default()
+    }
+
+    pub(super) fn is_changed(&self, state: State) -> bool {
+        state.changed > self.installed
+    }
+
+    /// Whether rows may hold the key, which is not in the table.
+    pub(super) fn may_be_stored(&self, key: &Key<'_>) -> bool {
+        let state = self.state(key.bytes);
+        let is_known = self.is_changed(state) || state.is_absent || self.cleared > self.installed;
+        !is_known && self.rows.may_have(key)
+    }
+
+    /// Forgets the state of a key of which nothing is known any more.
+    pub(super) fn tidy(&mut self, key: &[u8]) {
+        if let Some(state) = self.keys.get_mut(key) {
+            if state.changed <= self.installed {
+                (state.changed, state.given) = (0, 0);
+            }
+            state.is_absent &= state.wanted > 0;
+            if *state == State::default() {
+                self.keys.remove(key);
+            }
+        }
+    }
+}
