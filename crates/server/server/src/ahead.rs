@@ -11,7 +11,7 @@
 //!
 //! Consecutive requests for one key share one lookup.
 
-use crate::turn::Place;
+use crate::key_route::KeyRoute;
 use store::{Store, Way};
 
 /// Requests of a step.
@@ -38,7 +38,7 @@ impl<const LEN: usize> Default for Ahead<LEN> {
 impl<const LEN: usize> Ahead<LEN> {
     /// A step more of the batch is parsed: asks for its buckets, and for the entries of the step before the last.
     #[inline(never)]
-    pub fn parsed(&mut self, store: &Store, places: &[Option<Place>]) {
+    pub fn parsed(&mut self, store: &Store, places: &[Option<KeyRoute>]) {
         self.load_buckets(store, places);
         if places.len() >= 3 * STEP_LEN {
             self.load_entries(store, places);
@@ -47,7 +47,7 @@ impl<const LEN: usize> Ahead<LEN> {
 
     /// All of the batch is parsed: asks for what is left to ask for before the first step runs.
     #[inline(never)]
-    pub fn begin(&mut self, store: &Store, places: &[Option<Place>]) {
+    pub fn begin(&mut self, store: &Store, places: &[Option<KeyRoute>]) {
         self.load_buckets(store, places);
         while self.entries_asked < self.buckets_asked.min(2 * STEP_LEN) {
             self.load_entries(store, places);
@@ -57,14 +57,14 @@ impl<const LEN: usize> Ahead<LEN> {
 
     /// Before the requests of the step that begins here: asks for what those of the next ones will read.
     #[inline(never)]
-    pub fn step(&mut self, store: &Store, places: &[Option<Place>], at: usize) {
+    pub fn step(&mut self, store: &Store, places: &[Option<KeyRoute>], at: usize) {
         self.load_seconds(store, places, at + STEP_LEN);
         self.load_entries(store, places);
     }
 
     /// The place of a request's key, if it has one, with the way that was gone to it.
     #[inline]
-    pub fn led_to<'a>(&'a self, places: &'a [Option<Place>], at: usize) -> Option<(&'a Place, &'a Way)> {
+    pub fn led_to<'a>(&'a self, places: &'a [Option<KeyRoute>], at: usize) -> Option<(&'a KeyRoute, &'a Way)> {
         Some((places[at].as_ref()?, &self.ways[at]))
     }
 
@@ -75,7 +75,7 @@ impl<const LEN: usize> Ahead<LEN> {
 
     /// Asks for the buckets that nearly always lead to the keys in the places that are new.
     #[inline]
-    fn load_buckets(&mut self, store: &Store, places: &[Option<Place>]) {
+    fn load_buckets(&mut self, store: &Store, places: &[Option<KeyRoute>]) {
         let end = places.len().min(LEN);
         let new = self.buckets_asked..end;
         for at in new {
@@ -90,7 +90,7 @@ impl<const LEN: usize> Ahead<LEN> {
 
     /// The buckets of the next step have come: asks for the entries, or for the other buckets.
     #[inline]
-    fn load_entries(&mut self, store: &Store, places: &[Option<Place>]) {
+    fn load_entries(&mut self, store: &Store, places: &[Option<KeyRoute>]) {
         let end = (self.entries_asked + STEP_LEN).min(self.buckets_asked);
         let step = self.entries_asked..end;
         for at in step {
@@ -108,7 +108,7 @@ impl<const LEN: usize> Ahead<LEN> {
 
     /// The other buckets of a step have come: asks for the entries there.
     #[inline]
-    fn load_seconds(&mut self, store: &Store, places: &[Option<Place>], from: usize) {
+    fn load_seconds(&mut self, store: &Store, places: &[Option<KeyRoute>], from: usize) {
         let mut left = self.in_second >> from & ((1 << STEP_LEN) - 1);
         while left != 0 {
             let at = from + left.trailing_zeros() as usize;
@@ -122,7 +122,7 @@ impl<const LEN: usize> Ahead<LEN> {
 
 /// Whether a request is for the key of the one before it: their ways are the same.
 #[inline]
-fn is_as_before(places: &[Option<Place>], at: usize) -> bool {
+fn is_as_before(places: &[Option<KeyRoute>], at: usize) -> bool {
     let Some(before) = at.checked_sub(1) else { return false };
     // The hashes nearly always suffice to show that they are not.
     matches!((&places[at], &places[before]), (Some(place), Some(before))

@@ -255,7 +255,7 @@ impl Assembly {
             memcached: commands.memcached,
             ssdb: commands.ssdb,
             host,
-            log: slow_log,
+            slow_log,
             watchers,
             outlets,
             fetches: Arc::new(fetches),

@@ -4,7 +4,7 @@
 //! one.
 
 use crate::connection::Connection;
-use crate::executor::ClientLimits;
+use crate::executor::limits::ClientLimits;
 use base::Lsn;
 use proto::Protocol;
 use push::{Content, Delivery, Invalidation, Message, Receiver};

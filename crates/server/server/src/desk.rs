@@ -14,8 +14,8 @@
 
 use crate::connection::Connection;
 use crate::mailbox::Mailbox;
+use crate::message::Message;
 use crate::socket::Socket;
-use crate::worker::Message;
 use parking_lot::Mutex;
 use script::running::Attend;
 use std::sync::Arc;

@@ -15,8 +15,8 @@
 
 use crate::listen::AcceptorHandle;
 use crate::mailbox::Mailbox;
+use crate::message::Message;
 use crate::serve_error::ServeError;
-use crate::worker::Message;
 use admin::{CALLED_OFF, Configuration, EndOrder, ShutdownRequest};
 use command::Host;
 use command::pause::Pause;

@@ -13,7 +13,7 @@
 mod batch;
 mod blocks;
 mod fetching;
-mod limits;
+pub(crate) mod limits;
 mod memcached_input;
 mod requests;
 mod ssdb_input;
@@ -29,8 +29,8 @@ use crate::blocked::Blocked;
 use crate::connection::Connection;
 use crate::deliver::{DELIVERED_BYTES_MAX, Receivers};
 use crate::fetching::Fetches;
+use crate::key_route::KeyRoute;
 use crate::openings::Openings;
-use crate::turn::Place;
 use admin::CommandLog;
 use base::{Lsn, UnixMs};
 use command::blocking::{Awaited, WaitingCommand};
@@ -81,7 +81,7 @@ pub struct Shared {
     /// The server's other parts; [`Pause`] is among them.
     pub host: Host,
     /// Sees calls that are slow, and requests and replies that are large.
-    pub log: Arc<CommandLog>,
+    pub slow_log: Arc<CommandLog>,
     /// Connections that MONITOR shows everything.
     pub watchers: Arc<Watchers>,
     /// Messages on their way to the workers.
@@ -93,12 +93,12 @@ pub struct Shared {
 }
 
 /// Runs commands again that wait for what this worker's requests change.
-struct Server {
+struct WaiterRunner {
     shared: Arc<Shared>,
     stats: Arc<WorkerStats>,
 }
 
-impl Serve for Server {
+impl Serve for WaiterRunner {
     fn serve(&self, ks: &mut dyn Keyspace, waiter: &dyn Waiter) -> bool {
         let waiter: &dyn Any = waiter;
         let command = waiter.downcast_ref::<WaitingCommand>();
@@ -120,7 +120,7 @@ pub struct Executor {
     openings: Openings,
     batch: Vec<Pending>,
     /// Where the first key of each request in the batch belongs, when that key's position is fixed.
-    places: Vec<Option<Place>>,
+    places: Vec<Option<KeyRoute>>,
     /// Whether a key of the batch is that of the request before it.
     has_runs: bool,
     /// How far what the batch will read is loaded.
@@ -175,7 +175,7 @@ impl Executor {
         let now = shared.store.clock.now_ms();
         let limits = *shared.limits.read();
         let mut scratch = Scratch::default();
-        scratch.serve_with(Arc::new(Server { shared: shared.clone(), stats: stats.clone() }));
+        scratch.serve_with(Arc::new(WaiterRunner { shared: shared.clone(), stats: stats.clone() }));
         Self {
             limits,
             users: UserChanges::new(shared.host.part::<Login>()),

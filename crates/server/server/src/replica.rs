@@ -23,7 +23,7 @@
 mod copy;
 
 use crate::mailbox::Mailbox;
-use crate::worker::Message;
+use crate::message::Message;
 use crate::{executor::Shared, replica::copy::NotTaken};
 use admin::{Configuration, adjust_role};
 use base::DbIndex;

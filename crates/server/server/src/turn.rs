@@ -7,7 +7,8 @@
 
 use crate::connection::Connection;
 use crate::executor::{ClientLimits, Shared};
-use base::{DbIndex, KeyspaceId, Lsn, ShardId, SlotId, UnixMs};
+use crate::key_route::KeyRoute;
+use base::{DbIndex, Lsn, UnixMs};
 use command::blocking::WaitingCall;
 use command::call::{Done, call, fail};
 use command::error;
@@ -18,35 +19,13 @@ use command::stats::WorkerStats;
 use command::table::Row;
 use command::watchers::{self, Sender};
 use command::{Args, Categories, Ctx, Flags, KeyFlags, Locks, Run, Session, Stop};
-use engine::{Fetch, Key, Keyspace};
+use engine::{Fetch, Keyspace};
 use proto::{ReplyBuffer, ReplyMark};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use store::pressure::FlushFailure;
 use store::{Admission, At, Blocked, LockSet, RecordSink, Scratch, Txn, Way, WriteClass};
-
-/// Where a key belongs: a [`Key`] without its bytes.
-#[derive(Clone, Copy)]
-pub struct Place {
-    /// Its keyed hash.
-    pub hash: u64,
-    /// Its cluster slot.
-    pub slot: SlotId,
-    /// Its shard.
-    pub shard: ShardId,
-    /// Its keyspace when it was hashed.
-    pub space: KeyspaceId,
-}
-
-impl Place {
-    /// The first key of the request it was made for.
-    #[inline]
-    fn key<'a>(&self, args: &Args<'a>, row: &Row) -> Key<'a> {
-        let bytes = args.bytes(row.first_key.into()).unwrap_or_default();
-        Key { bytes, hash: self.hash, slot: self.slot, space: self.space }
-    }
-}
 
 /// What requests need of their worker, apart from the connection.
 pub struct Turn<'t> {
@@ -112,7 +91,7 @@ impl<'t> Turn<'t> {
         connection: &mut Connection,
         row: Option<&Row>,
         args: &Args<'_>,
-        place: Option<(&Place, &Way)>,
+        place: Option<(&KeyRoute, &Way)>,
     ) -> Result<(), Blocked> {
         let Some(row) = row else { return self.refuse(connection, args) };
         connection.last_command = row.index.into();
@@ -213,7 +192,7 @@ impl<'t> Turn<'t> {
         connection: &mut Connection,
         (row, answer): (&Row, Answer),
         args: &Args<'_>,
-        (place, way): (&Place, &Way),
+        (place, way): (&KeyRoute, &Way),
     ) -> bool {
         let Connection { session, reply, .. } = &mut *connection;
         let is_told = session.tracking.is_some() || self.shared.watchers.has_any();
@@ -247,8 +226,8 @@ impl<'t> Turn<'t> {
             stats.record(duration_ns);
         }
         let (request_bytes, reply_bytes) = (args.total_bytes(), reply.len().saturating_sub(start));
-        if self.shared.log.wants(self.stats, duration_ns, request_bytes, reply_bytes) {
-            self.shared.log.look(&Done {
+        if self.shared.slow_log.wants(self.stats, duration_ns, request_bytes, reply_bytes) {
+            self.shared.slow_log.look(&Done {
                 spec: row.spec,
                 args: *args,
                 session,
@@ -605,7 +584,7 @@ fn ask_for_all_keys(ctx: &mut Ctx<'_>) {
 struct Request<'r, 't> {
     row: &'r Row,
     args: &'r Args<'r>,
-    hashed: Option<&'r Place>,
+    hashed: Option<&'r KeyRoute>,
     session: &'r mut Session,
     reply: &'r mut ReplyBuffer,
     turn: &'r Turn<'t>,
@@ -651,8 +630,8 @@ impl Request<'_, '_> {
             stats.record(duration);
         }
         let (request_bytes, reply_bytes) = (args.total_bytes(), ctx.reply.len().saturating_sub(start));
-        if turn.shared.log.wants(ctx.stats, duration, request_bytes, reply_bytes) {
-            Done::show(&ctx, duration, request_bytes, reply_bytes, |done| turn.shared.log.look(done));
+        if turn.shared.slow_log.wants(ctx.stats, duration, request_bytes, reply_bytes) {
+            Done::show(&ctx, duration, request_bytes, reply_bytes, |done| turn.shared.slow_log.look(done));
         }
         Ok(after)
     }

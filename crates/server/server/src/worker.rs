@@ -30,27 +30,24 @@ use crate::client_memory::{Charge, ClientMemory};
 use crate::closing::log_closing;
 use crate::connection::Connection;
 use crate::desk::Desk;
-use crate::dialect::{Dialect, Language};
+use crate::dialect::Dialect;
 use crate::executor::{Executor, Flow, Shared};
-use crate::fetching::Fetched;
 use crate::halt_poll::HaltPoll;
 use crate::mailbox::Mailbox;
+use crate::message::Message;
 use crate::socket::Socket;
-use crate::strangers::Stranger;
 use crate::tls_socket::Handshake;
 use crate::turn_clock::TurnClock;
 use crate::upkeep::Upkeep;
 use admin::{Configuration, WorkerFigures};
 use base::rate::OncePerSecond;
 use base::{Lsn, UnixMs};
-use command::Session;
 use command::clients::Clients;
 use command::stats::WorkerStats;
 use mio::{Events, Interest, Poll, Token};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 /// Token of the mailbox; connections count up from 0.
@@ -104,37 +101,6 @@ const TURN_UNFINISHED_MAX: usize = 8;
 
 /// The position that no log reaches.
 const BEYOND_ALL: Lsn = Lsn(u64::MAX);
-
-/// What other threads ask of a worker.
-pub enum Message {
-    /// Serve this connection.
-    Accept {
-        /// Its socket.
-        socket: Socket,
-        /// What it begins as.
-        session: Box<Session>,
-        /// What its client speaks.
-        language: Language,
-        /// Held until it has logged in.
-        stranger: Option<Arc<Stranger>>,
-    },
-    /// Close this client.
-    Close(u64),
-    /// Look how this client's wait has ended.
-    EndWait(u64),
-    /// A row has come that requests of this worker wait for.
-    Fetched(Fetched),
-    /// Show this line to the connections that watch.
-    Show(Arc<[u8]>),
-    /// A script keeps this worker: serve its connections, as the attendant.
-    Attend(usize),
-    /// The script has ended: give them back, and say so.
-    Leave(Sender<()>),
-    /// Say that all earlier turns have ended.
-    Fence(Sender<()>),
-    /// End.
-    Stop,
-}
 
 /// The socket side of a connection.
 struct Wire {

@@ -24,6 +24,7 @@ mod options;
 mod panels;
 pub mod replies;
 mod routes;
+mod shared;
 mod socket;
 mod visit;
 mod warnings;

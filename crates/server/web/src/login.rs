@@ -4,7 +4,7 @@
 //! L2. Passwords are checked on threads of their own, [`CHECKS_MAX`] at once: a hash may be slow.
 //! L3. An answer waits as long as the server says, which grows with the failures of the client's address.
 
-use crate::routes::Shared;
+use crate::shared::Shared;
 use crate::visit::Visit;
 use crate::{Access, Client};
 use axum::http::{HeaderMap, header};

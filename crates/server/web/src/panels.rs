@@ -2,7 +2,7 @@
 
 use crate::door::Visitor;
 use crate::options::Options;
-use crate::routes::{Shared, refusal};
+use crate::shared::{Shared, refusal};
 use crate::visit::Visit;
 use crate::{Access, Asked, login, replies};
 use axum::Json;

@@ -6,6 +6,7 @@ use crate::live::Live;
 use crate::login::{self, CHECKS_MAX};
 use crate::metrics::Format;
 use crate::options::Options;
+use crate::shared::{Shared, TEXT, refusal};
 use crate::visit::Visit;
 use crate::{Access, Asked, Facts, json, metrics, panels, replies};
 use axum::extract::{ConnectInfo, Request, State};
@@ -21,18 +22,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// What requests need.
-#[derive(Clone)]
-pub struct Shared {
-    /// The server.
-    pub facts: Arc<dyn Facts>,
-    /// Places for passwords that are checked.
-    pub checks: Arc<Semaphore>,
-    live: Arc<Live>,
-}
-
-/// Text for people.
-pub const TEXT: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
@@ -119,11 +108,6 @@ async fn checked_login(shared: &Shared, visit: &Visit, path: String, headers: &H
         }
         Access::Forbidden => refusal(StatusCode::FORBIDDEN, &format!("this user may not run {command}\n")),
     }
-}
-
-/// A refusal in a sentence.
-pub fn refusal(status: StatusCode, text: &str) -> Response {
-    (status, [(header::CONTENT_TYPE, TEXT)], text.to_owned()).into_response()
 }
 
 /// Whether a Host header names an address or this machine, and not a name that others control.

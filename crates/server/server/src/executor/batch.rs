@@ -4,7 +4,8 @@ use super::requests::{Pending, is_same_key};
 use super::{BATCH_LEN, Executor, deliver};
 use crate::ahead::STEP_LEN;
 use crate::connection::Waiting;
-use crate::turn::{Place, Turn};
+use crate::key_route::KeyRoute;
+use crate::turn::Turn;
 use command::table::Row;
 use command::{Categories, Flags};
 use engine::Key;
@@ -38,7 +39,7 @@ impl Executor {
         }
     }
 
-    fn load_elements_of(&self, place: &Place, run: &[Pending]) {
+    fn load_elements_of(&self, place: &KeyRoute, run: &[Pending]) {
         let mut requests: [[&[u8]; 2]; BATCH_LEN] = [[&[]; 2]; BATCH_LEN];
         let (mut key, mut is_edit) = (None, false);
         for (request, pending) in requests.iter_mut().zip(run) {

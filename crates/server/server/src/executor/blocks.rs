@@ -112,8 +112,8 @@ fn account(
     let (args, duration_ns) = (call.args.as_args(), call.duration_ns);
     let request_bytes = args.total_bytes();
     let Some(space) = shared.store.spaces.get(session.db) else { return };
-    if shared.log.wants(stats, duration_ns, request_bytes, reply_bytes) {
-        shared.log.look(&Done {
+    if shared.slow_log.wants(stats, duration_ns, request_bytes, reply_bytes) {
+        shared.slow_log.look(&Done {
             spec: call.spec,
             args,
             session,

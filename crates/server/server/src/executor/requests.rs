@@ -5,8 +5,8 @@ use super::{BATCH_LEN, Executor};
 use crate::ahead::STEP_LEN;
 use crate::closing::log_closing;
 use crate::dialect::Dialect;
+use crate::key_route::KeyRoute;
 use crate::openings::Openings;
-use crate::turn::Place;
 use base::KeyspaceId;
 use command::error;
 use command::table::Row;
@@ -406,14 +406,14 @@ fn look_up(
 
 /// Where a key belongs.
 #[inline(always)]
-pub(super) fn place_of(store: &Store, space: KeyspaceId, bytes: &[u8]) -> Place {
+pub(super) fn place_of(store: &Store, space: KeyspaceId, bytes: &[u8]) -> KeyRoute {
     let key = store.key(space, bytes);
-    Place { hash: key.hash, slot: key.slot, space, shard: store.shard_of(&key) }
+    KeyRoute { hash: key.hash, slot: key.slot, space, shard: store.shard_of(&key) }
 }
 
 /// Whether both are places of one key.
 #[inline]
-pub(super) fn is_same_key(one: Option<&Option<Place>>, next: &Option<Place>) -> bool {
+pub(super) fn is_same_key(one: Option<&Option<KeyRoute>>, next: &Option<KeyRoute>) -> bool {
     match (one, next) {
         (Some(Some(one)), Some(next)) => one.hash == next.hash && one.space == next.space,
         _ => false,

@@ -1,7 +1,7 @@
 //! The mailboxes of all workers: they are woken, and clients are closed, through them.
 
 use crate::mailbox::Mailbox;
-use crate::worker::Message;
+use crate::message::Message;
 use command::clients::Closer;
 use std::sync::{Arc, OnceLock};
 use store::{Wake, WorkerSet};

@@ -49,7 +49,11 @@ pub(super) fn upkeep(
             let figures = shared.host.part::<Arc<Figures>>();
             figures.sample(shared.store.clock.monotonic_ns(), shared.store.used_bytes());
             let totals = || Totals::of(figures, u32::try_from(shared.table.rows().len()).unwrap_or(u32::MAX));
-            shared.log.hot_key_session.end_when_due(shared.store.clock.now_ms(), totals, &shared.log.hot_keys);
+            shared.slow_log.hot_key_session.end_when_due(
+                shared.store.clock.now_ms(),
+                totals,
+                &shared.slow_log.hot_keys,
+            );
             rounds = rounds.wrapping_add(1);
             if rounds.is_multiple_of(ROUNDS_PER_SECOND)
                 && let Some(observed) = shared.host.find::<Observed>()

@@ -1,10 +1,11 @@
 //! A worker as the attendant, and as one that gets its connections back ([`desk`](crate::desk)).
 
-use super::{Message, Wire, Worker};
+use super::{Wire, Worker};
 use crate::client_memory::Charge;
 use crate::connection::Connection;
 use crate::desk::Returned;
 use crate::lent_socket;
+use crate::message::Message;
 use crate::socket::Socket;
 use command::Session;
 use command::clients::{ClientInfo, Clients};
