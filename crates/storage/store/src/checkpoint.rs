@@ -11,36 +11,15 @@
 //!     cut holds.
 //! C2. A write does not begin while the [`Backlog`] is full, and nor do the walk and the cleaning of cleared databases.
 
+pub(crate) mod walk;
+
 use crate::lock::WorkerSet;
 use crate::log::AllLocked;
 use crate::store::Store;
 use base::{DbIndex, KeyspaceId, Lsn, ShardId, UnixMs};
 use engine::{Backlog, Engine, EntrySink, Libraries, WalkProgress};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-/// The walk in progress. `open` and the engines' marks are changed under the shards' locks; `left` follows `open` when
-/// the sink has been finished or dropped.
-pub(crate) struct Walk {
-    /// Shards not yet walked to the end; 0 when no checkpoint is in the shards.
-    left: AtomicUsize,
-    /// Whether each shard is part of the walk. Written under its lock.
-    open: Box<[AtomicBool]>,
-    /// The shard to be walked next.
-    turn: AtomicUsize,
-    pub(crate) backlog: Arc<Backlog>,
-}
-
-impl Walk {
-    pub(crate) fn new(shard_count: usize, backlog: Backlog) -> Self {
-        Self {
-            left: AtomicUsize::new(0),
-            open: (0..shard_count).map(|_| AtomicBool::new(false)).collect(),
-            turn: AtomicUsize::new(0),
-            backlog: Arc::new(backlog),
-        }
-    }
-}
+use std::sync::atomic::Ordering;
 
 /// One exact moment of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]

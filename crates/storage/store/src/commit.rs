@@ -1,7 +1,8 @@
 //! The write path: admit, lock, run, record, unlock, reply or hold - and every command's way, since reads take it too.
 
-use crate::lock_set::{HeldShards, LockSet};
-use crate::log::Admission;
+use crate::lock_set::LockSet;
+use crate::locking::HeldShards;
+use crate::record_sink::Admission;
 use crate::shard::ShardEngine;
 use crate::store::Store;
 use crate::txn::{At, Scratch, Txn};
@@ -130,7 +131,7 @@ impl Store {
             // It runs again, and then notes again what it has noted.
             scratch.notices.clear();
         }
-        let is_told = self.notices.hand_over(scratch);
+        let is_told = scratch.hand_over_notices(&self.notices);
         let served = scratch.take_served();
         let held = std::mem::take(held);
         std::mem::forget(running);

@@ -21,9 +21,10 @@
 mod leaves;
 mod long;
 pub mod pass;
+mod queue;
 mod trial;
+mod wanted;
 
-use crate::txn::Scratch;
 use base::{Clock, KeyspaceId, Rng};
 use codec::training::{self, Choice, ClassId, Trainer, Verdict};
 use codec::{Dictionaries, DictionaryNumber, Encoder, Lease, Method, Workspace};
@@ -182,7 +183,7 @@ pub struct Compression {
     /// What is learned of classes of keys.
     trainer: Mutex<Trainer>,
     /// Values that are too long for workers.
-    long: long::Queue,
+    long: queue::Queue,
     /// What came of it.
     pub figures: Figures,
 }
@@ -200,7 +201,7 @@ impl Compression {
             dictionaries,
             keeper: Arc::new(keeper),
             trainer: Mutex::new(Trainer::new(training::Settings::default(), clock, rng)),
-            long: long::Queue::default(),
+            long: queue::Queue::default(),
             figures: Figures::default(),
         }
     }
@@ -284,8 +285,7 @@ impl Compression {
 
     /// Takes over how many values were decompressed for commands, or by replay of the log.
     #[inline]
-    pub fn count_decompressed(&self, scratch: &mut Scratch) {
-        let count = scratch.take_decompressed();
+    pub fn count_decompressed(&self, count: u64) {
         if count > 0 {
             add(&self.figures.decompressed, count);
         }

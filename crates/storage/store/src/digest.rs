@@ -23,7 +23,7 @@
 //! It says whether an entry expires, not when, and nothing about groups of consumers or optional fields.
 //! [`Store::digest`], by which tests compare stores, adds them.
 
-use crate::backed::visit_all;
+use crate::scan::visit_all;
 use crate::store::Store;
 use base::double::DoubleText;
 use base::integer::IntegerText;

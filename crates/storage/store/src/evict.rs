@@ -8,6 +8,8 @@
 //! between their turns and by the writes that meet it. Such a write waits until little of it is left. A write is
 //! refused only when there is nothing to evict and nothing to clean.
 
+pub(crate) mod budget;
+
 use crate::commit::Blocked;
 use crate::lock_set::LockSet;
 use crate::shard::ShardEngine;
@@ -15,70 +17,11 @@ use crate::store::Store;
 use crate::txn::{At, Scratch, Txn};
 use base::{DbIndex, Rng, ShardId};
 use engine::{Effect, Engine, Keyspace, NotifyClass, WriteClass};
-use engine_mem::{EvictionPolicies, EvictionPolicy, SharedStampMode, StampMode};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use engine_mem::{EvictionPolicies, StampMode};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
-/// The memory budget.
-pub struct Budget {
-    /// Bytes; `u64::MAX` without a limit.
-    max_bytes: AtomicU64,
-    /// What others hold that counts as the engines' memory does.
-    others: OnceLock<Box<dyn Fn() -> u64 + Send + Sync>>,
-    policies: RwLock<Arc<Policies>>,
-    /// How access is stamped, so that the policy can choose victims. Shards follow it.
-    pub(crate) stamps: Arc<SharedStampMode>,
-    /// Counts choices of a shard: each draws its chance from the number.
-    choices: AtomicU64,
-    /// The shard with most bytes of entries and how many these are, looked up every [`CHOICES_PER_LOOK`] choices.
-    largest: (AtomicU64, AtomicU64),
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self {
-            max_bytes: AtomicU64::new(u64::MAX),
-            others: OnceLock::new(),
-            policies: RwLock::default(),
-            stamps: Arc::default(),
-            choices: AtomicU64::default(),
-            largest: Default::default(),
-        }
-    }
-}
-
-impl Budget {
-    pub(crate) fn max_bytes(&self) -> u64 {
-        self.max_bytes.load(Ordering::Relaxed)
-    }
-
-    /// The policies; `None` when no database may lose entries.
-    fn policies(&self) -> Option<Arc<Policies>> {
-        let policies = Arc::clone(&self.policies.read().unwrap_or_else(PoisonError::into_inner));
-        policies.evicts().then_some(policies)
-    }
-}
-
-/// Which policy each database has; `None` keeps all its entries.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Policies {
-    /// Of databases with one of their own.
-    pub databases: Vec<(DbIndex, Option<EvictionPolicy>)>,
-    /// Of all others.
-    pub others: Option<EvictionPolicy>,
-}
-
-impl Policies {
-    fn evicts(&self) -> bool {
-        self.others.is_some() || self.databases.iter().any(|(_, policy)| policy.is_some())
-    }
-}
-
-impl From<Option<EvictionPolicy>> for Policies {
-    fn from(others: Option<EvictionPolicy>) -> Self {
-        Self { databases: Vec::new(), others }
-    }
-}
+pub use budget::Policies;
 
 /// Bytes evicted in addition to what a write brings: a small entry and its share of the table.
 const EVICTION_BYTES_MIN: u64 = 128;
@@ -352,7 +295,7 @@ impl Store {
     /// The shard to take a victim from: each as likely as it holds bytes, so that all lose what has been used as
     /// little. Were they taken in turn, small ones would lose what large ones keep.
     pub(crate) fn choose_shard(&self) -> ShardId {
-        let Budget { choices, largest: (largest, largest_bytes), .. } = &self.budget;
+        let budget::Budget { choices, largest: (largest, largest_bytes), .. } = &self.budget;
         let choice = choices.fetch_add(1, Ordering::Relaxed);
         if choice.is_multiple_of(CHOICES_PER_LOOK)
             && let Some((bytes, shard)) = self.shard_ids().map(|shard| (self.entry_bytes(shard), shard)).max()

@@ -9,10 +9,8 @@
 //! N2. A commit returns when its change has been announced, by its own worker or by another.
 //! N3. While no client asks for notices, this costs a command one load of a word that does not change.
 
-use crate::store::Store;
-use crate::txn::Scratch;
 use base::{DbIndex, Lsn};
-use engine::{Key, NotifyClass};
+use engine::NotifyClass;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -122,18 +120,9 @@ impl Notices {
         self.asked.load(Ordering::Relaxed) & CHANGES != 0
     }
 
-    /// Takes a command's notices, under its locks. True when there are any to be announced.
-    #[inline]
-    pub(crate) fn hand_over(&self, scratch: &mut Scratch) -> bool {
-        !scratch.notices.is_empty() && self.queue(scratch)
-    }
-
-    #[cold]
-    fn queue(&self, scratch: &mut Scratch) -> bool {
-        let hold = scratch.hold().unwrap_or(Lsn(0));
-        let notices = std::mem::take(&mut scratch.notices);
+    /// Takes a command's notices, under its locks.
+    pub(crate) fn queue(&self, notices: Vec<Notice>, hold: Lsn) {
         self.outbox.lock().unwrap_or_else(PoisonError::into_inner).push(Batch { notices, hold });
-        true
     }
 
     /// Announces what is in the outbox, or waits for the thread that does.
@@ -146,11 +135,4 @@ impl Notices {
             batches.iter().for_each(|batch| announcer.announce(&batch.notices, classes, batch.hold, worker));
         }
     }
-}
-
-/// Notes an event to a key.
-#[cold]
-pub(crate) fn note(store: &Store, scratch: &mut Scratch, event: &'static str, key: &Key<'_>) {
-    let db = store.spaces.index_of(key.space).unwrap_or_default();
-    scratch.notices.push(Notice::Event { event, db, key: key.bytes.into() });
 }

@@ -5,7 +5,7 @@ use crate::recovery_points::RecoveryPoints;
 use crate::shard::ShardEngine;
 use crate::store::Store;
 use crate::txn::{At, Scratch};
-use crate::wants::Want;
+use crate::wants::want::Want;
 use base::hash::KeyHasher;
 use base::{DbIndex, KeyspaceId, Lsn, UnixMs};
 use cmdlog::DecodeError;

@@ -14,24 +14,15 @@
 //! V4. A wait has ended before the changes of serving it are announced, so that a served client is notified of its own
 //!     changes after its reply.
 
-use crate::lock_set::{HeldShards, LockSet};
+pub(crate) mod serving;
+
+use crate::lock_set::LockSet;
+use crate::locking::HeldShards;
 use crate::store::Store;
 use crate::txn::{Scratch, Txn};
-use base::{KeyspaceId, Lsn};
+use base::Lsn;
 use engine::{Engine, Fetch, Key, Keyspace, Serve, Waiter, WriteClass};
-use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// What a worker needs to serve others, and whom it has served. Empty nearly always.
-#[derive(Default)]
-pub(crate) struct Serving {
-    /// Runs commands.
-    server: Option<Arc<dyn Serve>>,
-    /// Keys changed by the running command that commands wait for.
-    ready: VecDeque<(KeyspaceId, Vec<u8>)>,
-    /// Waiters that were served and not notified yet.
-    served: Vec<Arc<dyn Waiter>>,
-}
 
 impl Scratch {
     /// What serves waiting commands when this worker changes their keys; without it they wait for their time.
@@ -48,17 +39,6 @@ impl Scratch {
         let waiters = std::mem::take(&mut self.serving.served);
         let (wrote, hold) = if self.is_logged() { (self.wrote(), self.hold()) } else { (None, None) };
         Some(Served { waiters, wrote, hold })
-    }
-}
-
-impl Serving {
-    #[inline]
-    pub(crate) fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
-    }
-
-    pub(crate) fn push_ready(&mut self, space: KeyspaceId, key: &[u8]) {
-        self.ready.push_back((space, key.to_vec()));
     }
 }
 

@@ -1,19 +1,20 @@
 //! The store: all shards, the map of databases, and the parts every command shares.
 
-use crate::checkpoint::Walk;
+use crate::checkpoint::walk::Walk;
 use crate::compression::Compression;
+use crate::evict::budget::Budget;
 use crate::gate::Gate;
 use crate::libraries::LibrarySlot;
 use crate::lock::{Held, ShardLock, WorkerSet};
-use crate::log::{LogSlot, RecordSink};
 use crate::notices::Notices;
-use crate::position::PositionSlot;
-use crate::pressure::FlushPressure;
+use crate::position_slot::PositionSlot;
+use crate::pressure::state::FlushPressure;
+use crate::record_sink::{LogSlot, RecordSink};
 use crate::recovery_points::RecoveryPoints;
 use crate::shard::{Shard, ShardEngine};
 use crate::slots::SlotMap;
 use crate::spaces::Spaces;
-use crate::tiered::TierCounts;
+use crate::tiered::counts::TierCounts;
 use crate::waits::{AwaitedKeys, WaitTable};
 use crate::watch::WatchTable;
 use base::hash::KeyHasher;
@@ -73,7 +74,7 @@ pub struct Store {
     pub memory: Arc<MemoryUse>,
     pub(crate) arena: MemoryArena,
     wake: Arc<dyn Wake>,
-    pub(crate) budget: crate::evict::Budget,
+    pub(crate) budget: Budget,
     /// Which values are compressed, and how.
     pub compression: Compression,
     /// Up to where collections are packed.
@@ -116,7 +117,7 @@ impl Store {
         let slots = SlotMap::new(options.shard_count);
         let memory = Arc::new(MemoryUse::default());
         let arena = MemoryArena::reserve(options.shard_count);
-        let budget = crate::evict::Budget::default();
+        let budget = Budget::default();
         let packed = Arc::<Limits>::default();
         let awaited_keys = Arc::<AwaitedKeys>::default();
         let shards = (0..options.shard_count)
@@ -277,7 +278,7 @@ impl Store {
         })
     }
 
-    /// Takes a shard's lock, waiting until it is free. Not while holding another: see D2 of `lock_set.rs`.
+    /// Takes a shard's lock, waiting until it is free. Not while holding another: see D2 of `locking.rs`.
     pub(crate) fn lock_patiently(&self, shard: ShardId) -> Held<'_, Shard> {
         loop {
             match self.shard(shard).lock.spin_lock() {

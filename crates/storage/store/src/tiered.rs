@@ -9,6 +9,8 @@
 //! A demotion is no change: it is not logged, and takes no part in the commit path. Values that are away come back as
 //! rows do (`wants`).
 
+pub mod counts;
+
 use crate::commit::Blocked;
 use crate::shard::{Shard, ShardEngine};
 use crate::store::Store;
@@ -18,7 +20,7 @@ use engine::{Encoding, Engine, Entry, Key, TierRefusal, Value, ValueTier};
 use engine_mem::Demoted;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Demotion begins when less than one part of the budget in this many is left.
 const MARK_PARTS: u64 = 16;
@@ -40,15 +42,6 @@ const LOAD_STEP_BYTES: usize = 64 << 10;
 
 /// Units of cleaning after a demotion.
 const CLEAN_STEP: usize = 256;
-
-/// What has come of demotion since the start.
-#[derive(Debug, Default)]
-pub struct TierCounts {
-    /// Values that left memory.
-    pub demoted: AtomicU64,
-    /// Values that came back and stayed.
-    pub promoted: AtomicU64,
-}
 
 impl Store {
     /// Puts a tier under all databases. Before data is loaded; once.

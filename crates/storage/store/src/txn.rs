@@ -1,15 +1,15 @@
 //! A command's view of the store: its shards locked, its time fixed, its effects applied and recorded.
 
-use crate::backed::scan_step;
 use crate::compression::Coder;
 use crate::hold::HoldTable;
-use crate::lock_set::HeldShards;
-use crate::log::LogView;
-use crate::notices::{Notice, note};
-use crate::serve::Serving;
+use crate::locking::HeldShards;
+use crate::notices::{Notice, Notices};
+use crate::record_sink::LogView;
+use crate::scan::scan_step;
+use crate::serve::serving::Serving;
 use crate::shard::{Shard, ShardEngine};
 use crate::store::Store;
-use crate::wants::Want;
+use crate::wants::want::Want;
 use base::{DbIndex, KeyspaceId, Lsn, ShardId, UnixMs};
 use cmdlog::RecordBuilder;
 use engine::{
@@ -78,6 +78,18 @@ impl Scratch {
     /// The position after the last command's record; `None` when it changed nothing.
     pub fn wrote(&self) -> Option<Lsn> {
         (self.wrote > Lsn(0)).then_some(self.wrote)
+    }
+
+    /// Has the last command's notices announced, under its locks. True when there are any.
+    #[inline]
+    pub(crate) fn hand_over_notices(&mut self, to: &Notices) -> bool {
+        !self.notices.is_empty() && self.queue_notices(to)
+    }
+
+    #[cold]
+    fn queue_notices(&mut self, to: &Notices) -> bool {
+        to.queue(std::mem::take(&mut self.notices), self.hold().unwrap_or(Lsn(0)));
+        true
     }
 
     /// Hold the last command's reply back until the log is durable up to here: the reply shows its own change, or one
@@ -975,4 +987,11 @@ impl Keyspace for Txn<'_> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         self.held.iter_mut().map(|shard| shard.engine.drop_clean(bytes) as u64).sum()
     }
+}
+
+/// Notes an event to a key.
+#[cold]
+fn note(store: &Store, scratch: &mut Scratch, event: &'static str, key: &Key<'_>) {
+    let db = store.spaces.index_of(key.space).unwrap_or_default();
+    scratch.notices.push(Notice::Event { event, db, key: key.bytes.into() });
 }

@@ -129,7 +129,7 @@ impl Executor {
         self.deliver();
         self.stats.commands_processed.add(batch.len() as u64);
         self.stats.keyspace_hits.add(std::mem::take(&mut self.scratch.hits));
-        self.shared.store.compression.count_decompressed(&mut self.scratch);
+        self.shared.store.compression.count_decompressed(self.scratch.take_decompressed());
         self.stats.keyspace_misses.add(std::mem::take(&mut self.scratch.misses));
         self.batch = batch;
         self.batch.clear();

@@ -7,7 +7,7 @@
 //!
 //! Reading a leaf thaws it. The thawed form is kept with the stored form until some passes have seen it unused.
 
-use super::pass::Wanted;
+use super::wanted::Wanted;
 use super::{Coder, Compression, add};
 use crate::lock::Held;
 use crate::shard::Shard;
@@ -122,7 +122,7 @@ impl Search<'_> {
         let plan = Plan {
             age: settings.idle_seconds.min(PASSES) as u8,
             bytes: BYTES,
-            bytes_max: super::long::LEAF_LEN_MAX,
+            bytes_max: super::queue::LEAF_LEN_MAX,
             retries: self.is_full,
             compresses: settings.codec != super::Codec::Off,
             only_sheds: self.only_sheds,

@@ -12,56 +12,12 @@
 //!     by reference. A command that edits one meanwhile copies it first, as if a checkpoint had it.
 
 use super::leaves::{self, Search};
-use super::pass::{self, LEN_MAX, Wanted};
+use super::queue::LongLeaf;
+use super::wanted::{self, LEN_MAX, Wanted};
 use super::{Coder, add};
 use crate::store::Store;
-use base::KeyspaceId;
 use engine::{Engine, Entry, Key, SharedBytes, Type, Value};
-use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use types::Decoder;
-
-/// Longer strings are compressed by writes alone: while one is compressed, its bytes are there up to three times.
-pub(super) const LONG_LEN_MAX: usize = 64 << 20;
-
-/// Longer leaves stay as they are: a worker that reads an element of a leaf waits until the leaf is decompressed.
-pub(super) const LEAF_LEN_MAX: usize = 1 << 20;
-
-/// Values that wait. Strings beyond are left to the next pass that looks at all of them, leaves to the next pass.
-const WAITING_MAX: usize = 16 << 10;
-
-/// A long value that may have to change.
-pub(super) struct Long {
-    pub(super) space: KeyspaceId,
-    pub(super) key: Box<[u8]>,
-    /// Of a collection, the leaf.
-    pub(super) leaf: Option<LongLeaf>,
-}
-
-/// Which leaf of a collection is long.
-pub(super) struct LongLeaf {
-    /// One of its elements, as leaves are looked for.
-    pub(super) at: u64,
-    /// Whether the pass that found it looks at all.
-    pub(super) is_full: bool,
-}
-
-/// Long values that may have to change.
-#[derive(Default)]
-pub(super) struct Queue(Mutex<VecDeque<Long>>);
-
-impl Queue {
-    pub(super) fn push(&self, long: Long) {
-        let mut waiting = self.lock();
-        if waiting.len() < WAITING_MAX {
-            waiting.push_back(long);
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Long>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// What the thread works with.
 #[derive(Default)]
@@ -107,7 +63,7 @@ impl LongValues {
         let mut held = store.lock_patiently(shard);
         let entry = held.engine.read(key, false).ok().flatten();
         let is_due = |entry: &Entry<'_>| {
-            entry.kind == Type::String && wanted.may_change(entry) && pass::may_leave(store, key, entry)
+            entry.kind == Type::String && wanted.may_change(entry) && wanted::may_leave(store, key, entry)
         };
         let found = entry.filter(is_due).map(|entry| {
             let value = match entry.value {
@@ -116,14 +72,14 @@ impl LongValues {
                 Value::Bytes(bytes) => SharedBytes::new(bytes.to_vec()),
                 Value::Big(_) => SharedBytes::default(),
             };
-            let lease = pass::lease(store, &entry).expect("a value in memory has a dictionary that is known");
+            let lease = wanted::lease(store, &entry).expect("a value in memory has a dictionary that is known");
             (entry.encoding, value, lease)
         });
         store.unlock_one(held);
         let Some((before, value, _lease)) = found else { return };
         let was_compressed = before.is_compressed();
         let shown =
-            self.decoder.show(store.source(), pass::shown_alone(key, Type::String, before, Value::Bytes(&value)));
+            self.decoder.show(store.source(), wanted::shown_alone(key, Type::String, before, Value::Bytes(&value)));
         let stored = compression.encode(&mut self.coder, &*store.clock, key, Type::String, shown.value.bytes());
         let (encoding, form) = match stored {
             Some(ref encoded) => (shown.encoding.compressed(), encoded.bytes),
