@@ -3,6 +3,7 @@
 use checkpoint::CheckpointError;
 use cmdlog::{LogError, LogFailure, RecoverError};
 use codec::CodecError;
+use std::time::Duration;
 
 /// Why the data directory cannot be used, a start fails, or a checkpoint does.
 #[derive(Debug, thiserror::Error)]
@@ -157,4 +158,12 @@ impl DurabilityError {
             _ => false,
         }
     }
+}
+
+/// The mode of the log was not changed: commands held locks for the whole time that was allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("other commands held the keyspace for {} ms", waited.as_millis())]
+pub struct ModeNotSet {
+    /// How long the locks were waited for.
+    pub waited: Duration,
 }

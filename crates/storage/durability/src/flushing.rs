@@ -15,6 +15,8 @@
 //! W1. The flusher asks workers in turns of its own ([`Durability::work`]), so that it does not wait for a checkpoint.
 //! W2. The log is kept from the position of the last flush on, so that a start finds every change that rows lack.
 
+pub(crate) mod state;
+
 use crate::disk_databases::{DiskDatabases, FlushError, RunningFlush};
 use crate::error::DurabilityError;
 use crate::keeper::Durability;
@@ -25,7 +27,7 @@ use checkpoint::{ManifestFile, RowsInfo, SetId, SetInfo};
 use cmdlog::LogFailure;
 use disk::DiskStats;
 use engine::FlushProgress;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::WorkerSet;
@@ -58,34 +60,6 @@ const COLLECTED_BYTES_MAX: usize = 1 << 20;
 
 /// Time without a flush after which space of what is deleted is given back.
 const IDLE: Duration = Duration::from_secs(10);
-
-/// What is known of flushes.
-#[derive(Default)]
-pub(crate) struct Flushing {
-    state: Mutex<FlushState>,
-    /// Notified after each flush, and at the end.
-    stir: Condvar,
-}
-
-#[derive(Default)]
-struct FlushState {
-    /// The position of the last flush that is durable.
-    flushed: Lsn,
-    /// The position of the last cut.
-    cut: Lsn,
-    /// When the last flush ended.
-    ended_at: Option<Instant>,
-    /// Counts flushes that are durable.
-    count: u64,
-    /// Why the last one failed.
-    error: Option<String>,
-    /// Failures in a row of flushes that begin anew.
-    failures: u32,
-    /// Since when writes have waited for flushes that fail.
-    stuck_since: Option<Instant>,
-    /// Bytes of copies of rows that the rows in use do not share.
-    retained_bytes: u64,
-}
 
 /// How flushes of databases on disk stand.
 #[derive(Clone, Debug, Default, PartialEq)]

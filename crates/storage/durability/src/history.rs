@@ -2,24 +2,13 @@
 //!
 //! What is kept, and why, is [`checkpoint::Retention`]'s. This gives it the facts and removes what it gives up.
 
+pub(crate) mod known;
+
 use crate::error::DurabilityError;
 use crate::keeper::{Durability, State};
 use crate::policy::Policy;
 use base::Lsn;
 use checkpoint::{Manifest, ManifestFile, Moment, PIN_MS, Pin, SetInfo, Space};
-
-/// What the keeper knows for it.
-#[derive(Default)]
-pub(crate) struct History {
-    /// Sets before flushes that this process has seen.
-    pins: Vec<Pin>,
-    /// Flushes before the newest set's cut.
-    flushes_at_cut: u64,
-    /// The settings have changed, or the server was started.
-    pub is_due: bool,
-    /// Where the log ended at the last decision.
-    decided_at: Lsn,
-}
 
 /// Room to leave, and for what.
 pub(crate) struct Room {

@@ -1,22 +1,22 @@
 //! The keeper: a thread that decides when a checkpoint is taken and the log switched, and takes and switches.
 
 use crate::disk_databases::DiskDatabases;
-use crate::error::DurabilityError;
-use crate::flushing::Flushing;
-use crate::history::History;
+use crate::error::{DurabilityError, ModeNotSet};
+use crate::flushing::state::Flushing;
+use crate::history::known::History;
 use crate::hold::{BeingRemoved, FileHold};
 use crate::policy::{Cause, Policy, SinceLast};
-use crate::rdb_file::{RdbFigures, WriteRdb};
-use crate::recovery::Loading;
+use crate::rdb_writer::{RdbFigures, WriteRdb};
+use crate::recovery::loading::Loading;
 use crate::sink::LogSink;
 use crate::status::{Figures, LastLoad, LogStatus, Running, Status};
 use crate::tasks::{Busy, Task};
-use crate::timing::ModeNotSet;
+use crate::tell::Tell;
+use crate::tiering::open::OpenTier;
 use crate::work::{Ended, Job, Work};
 use base::{Clock, Entropy, Lsn, UnixMs};
 use checkpoint::{DataDir, Feed, ManifestFile};
 use cmdlog::LogTiming;
-use config::Settings;
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,40 +30,6 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Entries that a worker hands to a checkpoint at a time.
 const WALK_ENTRIES: usize = 64;
-
-/// Receives reports of what happens.
-pub trait Tell: Send + Sync {
-    /// A sentence for the server's log.
-    fn say(&self, text: &str);
-
-    /// The same for what an operator has to look at.
-    fn warn(&self, text: &str) {
-        self.say(text);
-    }
-
-    /// The server is to end at once, and why.
-    fn stop(&self, text: &str);
-
-    /// Which part of its life the server is in, for what supervises it.
-    fn phase(&self, _phase: Phase) {}
-
-    /// Settings of the log have changed.
-    fn follow(&self, _settings: &Settings) {}
-}
-
-/// The part of its life that a server is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// It loads its data: how much is done.
-    Loading {
-        /// Of a hundred.
-        percent: u64,
-    },
-    /// It serves clients.
-    Ready,
-    /// It ends.
-    Stopping,
-}
 
 /// What durability needs of its server.
 pub struct Parts {
@@ -108,7 +74,7 @@ pub struct Durability {
     pub(crate) databases: OnceLock<Arc<DiskDatabases>>,
     pub(crate) flushing: Flushing,
     /// The tier, if there is one.
-    pub(crate) tier: OnceLock<crate::tiering::OpenTier>,
+    pub(crate) tier: OnceLock<OpenTier>,
     /// What the flusher asks of workers.
     pub(crate) flush_work: Work,
     /// All data is being replaced: there is no log meanwhile.

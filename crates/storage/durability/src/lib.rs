@@ -21,6 +21,7 @@
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used))]
 
 mod checkpointing;
+mod cleaner;
 mod cleaning;
 mod disk_databases;
 mod error;
@@ -30,12 +31,14 @@ mod hold;
 mod keeper;
 mod policy;
 mod rdb_file;
+mod rdb_writer;
 mod recovery;
 mod room;
 mod segments;
 mod sink;
 mod status;
 mod tasks;
+mod tell;
 mod tiering;
 mod timing;
 mod training;
@@ -43,14 +46,14 @@ mod work;
 
 pub use disk::{DiskError, DiskOptions};
 pub use disk_databases::{DiskDatabases, FlushError, RunningFlush};
-pub use error::DurabilityError;
+pub use error::{DurabilityError, ModeNotSet};
 pub use flushing::FlushStatus;
 pub use hold::BeingRemoved;
-pub use keeper::{Cancelled, Durability, Parts, Phase, Tell};
+pub use keeper::{Cancelled, Durability, Parts};
 pub use policy::{Cause, Policy, TierPolicy};
-pub use rdb_file::{RdbFigures, RdbWritten, WriteRdb};
+pub use rdb_writer::{RdbFigures, RdbWritten, WriteRdb};
 pub use recovery::{LoadingStatus, Recovered};
 pub use status::{Figures, LastLoad, LogStatus, Running, Status};
 pub use tasks::{Busy, Task};
-pub use timing::ModeNotSet;
+pub use tell::{Phase, Tell};
 pub use work::Ended;

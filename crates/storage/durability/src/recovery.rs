@@ -10,29 +10,21 @@
 //! A start has to write a little. On a full disk it serves what it has read, refuses every change, and tries again
 //! (`room`).
 
+pub(crate) mod loading;
+
 use crate::error::DurabilityError;
 use crate::keeper::Durability;
 use crate::sink::LogSink;
 use crate::status::LastLoad;
 use crate::work::Ended;
 use base::{DbIndex, HistoryId, Lsn, UnixMs};
-use checkpoint::{CheckpointError, HashKey, LoadProgress, LogState, Manifest, ManifestFile, SetInfo};
+use checkpoint::{CheckpointError, HashKey, LogState, Manifest, ManifestFile, SetInfo};
 use cmdlog::{LogEnd, LogStart};
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use store::replay::ReplayError;
 use store::{RecordSink, RecoveryPoints, Scratch};
-
-/// How far a start has come.
-#[derive(Default)]
-pub(crate) struct Loading {
-    since_ms: Mutex<Option<UnixMs>>,
-    set: LoadProgress,
-    log_done: AtomicU64,
-    log_total: AtomicU64,
-}
 
 /// How far a start has come, as INFO shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,25 +50,6 @@ pub struct Recovered {
     pub end: Lsn,
     /// What was cut from the end of the log, in a sentence.
     pub torn: Option<String>,
-}
-
-impl Loading {
-    fn start(&self, now: UnixMs) {
-        *self.since_ms.lock() = Some(now);
-    }
-
-    pub fn end(&self) {
-        *self.since_ms.lock() = None;
-    }
-
-    /// The server is to end: the loader gives up soon.
-    pub fn cancel(&self) {
-        self.set.is_cancelled.store(true, Ordering::Relaxed);
-    }
-
-    pub fn go_on(&self) -> Result<(), Ended> {
-        if self.set.is_cancelled.load(Ordering::Relaxed) { Err(Ended) } else { Ok(()) }
-    }
 }
 
 impl Durability {
@@ -264,7 +237,7 @@ impl Durability {
                 self.loading.log_total.store(progress.total_bytes, Ordering::Relaxed);
             },
         );
-        store.compression.count_decompressed(&mut scratch);
+        store.compression.count_decompressed(scratch.take_decompressed());
         match (end, databases) {
             (Err(_), Some(databases)) => Err(databases),
             (end, _) => {

@@ -1,7 +1,7 @@
 //! What INFO shows of durability.
 
 use crate::policy::Cause;
-use crate::rdb_file::RdbFigures;
+use crate::rdb_writer::RdbFigures;
 use base::{Lsn, UnixMs};
 use cmdlog::{LogFailure, LogMode, LogStats};
 

@@ -1,38 +1,17 @@
 //! The tier next to the data directory: opened before data is loaded, synced before a checkpoint names it, and freed
 //! after the checkpoints that may name it.
 
-use crate::cleaning::Cleaner;
+pub(crate) mod open;
+
+use crate::cleaner::Cleaner;
 use crate::error::DurabilityError;
 use crate::keeper::Durability;
 use checkpoint::{Manifest, ManifestFile, SetId, TierInfo};
 use engine::ValueTier;
+use open::OpenTier;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 use tier::{Tier, TierId};
-
-/// An open tier, and the threads that write and clean it, which end with this.
-pub(crate) struct OpenTier {
-    pub tier: Arc<Tier>,
-    pub cleaner: Arc<Cleaner>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-impl OpenTier {
-    fn start(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), DurabilityError> {
-        let thread = thread::Builder::new().name(name.to_owned()).spawn(work);
-        self.threads.push(thread.map_err(|error| DurabilityError::TierThread { error })?);
-        Ok(())
-    }
-}
-
-impl Drop for OpenTier {
-    fn drop(&mut self) {
-        self.tier.end();
-        // A panic of it was reported when it happened.
-        self.threads.drain(..).for_each(|thread| drop(thread.join()));
-    }
-}
 
 /// The manifest's word about an open tier.
 fn info_of(tier: &Tier) -> TierInfo {

@@ -7,17 +7,10 @@
 //! M3. A change is in force when `set_policy` returns `Ok`, or it has no effect at all. Nothing puts it into force
 //!     later, so no late order can undo a newer setting.
 
+use crate::error::ModeNotSet;
 use crate::keeper::Durability;
 use cmdlog::LogMode;
 use std::time::{Duration, Instant};
-
-/// The mode of the log was not changed: commands held locks for the whole time that was allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("other commands held the keyspace for {} ms", waited.as_millis())]
-pub struct ModeNotSet {
-    /// How long the locks were waited for.
-    pub waited: Duration,
-}
 
 impl Durability {
     /// Puts the mode into force (M2), if it is another one. Waits at most `patience` for the locks.
