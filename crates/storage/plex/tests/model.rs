@@ -1,6 +1,10 @@
 //! Random operations under random options and policies agree with a sorted map: every look-up, scan and view, before
-//! and after flushes, merges and reopenings, also when the policy changes from open to open.
+//! and after flushes, merges and reopenings, also when the policy changes from open to open. Values differ in length a
+//! hundredfold, keys are put and deleted in turns, key spaces come and go, and few files may be open.
+//!
+//! `PLEX_CALLS=20000000` makes that many calls, of which each step of an iterator is one.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -24,6 +28,11 @@ struct Run {
     model: Vec<Map>,
     views: Vec<(ReadView, Vec<Map>)>,
     keys: u64,
+    /// Whether some values are long.
+    is_mixed: bool,
+    /// Key spaces made so far.
+    made: u64,
+    calls: Cell<u64>,
 }
 
 fn random_policy(rng: &mut Rng) -> Policy {
@@ -41,7 +50,10 @@ impl Run {
         let keys = [20, 200, 2000][rng.below(3) as usize];
         let fs = Arc::new(SimFs::new(seed));
         let model = vec![Map::new(); SPACES as usize];
-        let mut run = Self { rng, fs, db: None, spaces: Vec::new(), model, views: Vec::new(), keys };
+        let is_mixed = rng.one_in(2);
+        let (db, calls) = (None, Cell::new(0));
+        let mut run =
+            Self { rng, fs, db, spaces: Vec::new(), model, views: Vec::new(), keys, is_mixed, made: 1, calls };
         run.open();
         run
     }
@@ -60,6 +72,8 @@ impl Run {
             .block_bytes(64 << rng.below(5))
             .table_bytes(1 << (10 + rng.below(5)))
             .prefix_filter_bytes(rng.below(4) as usize)
+            .open_files_max(8 << rng.below(8))
+            .merges_max(1 + rng.below(2) as usize)
             .direct_reads(rng.one_in(3))
             .direct_writes(rng.one_in(3))
             .merge_parts_max(1 + rng.below(2) as usize * rng.below(5) as usize)
@@ -72,8 +86,49 @@ impl Run {
                 all.into_iter().skip(rng.below(4) as usize)
             });
         let db = options.open("/db").expect("it opens");
-        self.spaces = vec![KeySpaceId::DEFAULT, db.key_space("second").expect("it is made")];
+        self.spaces = vec![KeySpaceId::DEFAULT, db.key_space(&self.second()).expect("it is made")];
+        self.count(2);
         self.db = Some(db);
+    }
+
+    /// The second key space's name.
+    fn second(&self) -> String {
+        format!("second-{}", self.made)
+    }
+
+    /// Drops the second key space and makes another one in its place. Views then see nothing of the new one.
+    fn replace_second(&mut self) {
+        self.views.clear();
+        self.db().drop_key_space(self.spaces[1]).expect("it is dropped");
+        self.made += 1;
+        self.spaces[1] = self.db().key_space(&self.second()).expect("it is made");
+        self.model[1].clear();
+        assert_eq!(self.db().key_spaces().len() as u64, SPACES);
+        self.count(3);
+    }
+
+    /// Puts and deletes the same keys in turns.
+    fn toggle(&mut self) {
+        let space = self.rng.below(SPACES) as usize;
+        for _ in 0..self.rng.below(30) {
+            let key = self.key();
+            if self.model[space].remove(&key).is_some() {
+                self.db().delete_in(self.spaces[space], &key).expect("it is written");
+            } else {
+                self.db().put_in(self.spaces[space], &key, b"on").expect("it is written");
+                self.model[space].insert(key, b"on".to_vec());
+            }
+            self.count(1);
+        }
+    }
+
+    fn count(&self, calls: u64) {
+        self.calls.set(self.calls.get() + calls);
+    }
+
+    fn value(&mut self) -> Vec<u8> {
+        let most = if self.is_mixed && self.rng.one_in(8) { 6000 } else { 60 };
+        vec![self.rng.next_u64() as u8; self.rng.below(most) as usize]
     }
 
     fn db(&self) -> &Db {
@@ -112,13 +167,14 @@ impl Run {
                     self.model[space].remove(&key);
                 }
                 _ => {
-                    let (key, value) = (self.key(), vec![self.rng.next_u64() as u8; self.rng.below(60) as usize]);
+                    let (key, value) = (self.key(), self.value());
                     batch.put_in(id, &key, &value);
                     self.model[space].insert(key, value);
                 }
             }
         }
         self.db().write(&batch).expect("it is written");
+        self.count(1);
     }
 
     fn check_some(&mut self) {
@@ -128,6 +184,7 @@ impl Run {
         assert_eq!(self.db().multi_get(self.spaces[space], &keys).expect("it reads"), expected);
         let (from, to) = self.ordered_keys();
         self.check_range(space, &from, &to);
+        self.count(1);
         if !self.views.is_empty() {
             let at = self.rng.below(self.views.len() as u64) as usize;
             let (view, model) = &self.views[at];
@@ -137,6 +194,7 @@ impl Run {
             );
             let all = view.iter_in(self.spaces[space], IterOptions::default()).expect("it iterates");
             assert!(all.map(|pair| pair.expect("it reads")).eq(model[space].clone()));
+            self.count(model[space].len() as u64 + 2);
         }
     }
 
@@ -157,6 +215,7 @@ impl Run {
         for _ in 0..12 {
             let expected = at.and_then(|at| list.get(at)).map(|(key, value)| (&key[..], &value[..]));
             assert_eq!(iter.entry(), expected);
+            self.count(1);
             let Some(here) = at.filter(|_| expected.is_some()) else { break };
             if rng.one_in(3) {
                 iter.step_back().expect("it steps");
@@ -172,13 +231,18 @@ impl Run {
         for (space, model) in self.spaces.iter().zip(&self.model) {
             let all = self.db().iter_in(*space, IterOptions::default()).expect("it iterates");
             assert!(all.map(|pair| pair.expect("it reads")).eq(model.clone()));
+            self.count(model.len() as u64 + 1);
         }
         self.db().verify().expect("all tables are sound");
     }
 
     fn step(&mut self) {
+        self.count(1);
         match self.rng.below(100) {
-            0..60 => self.write(),
+            0..55 => self.write(),
+            55..59 => self.toggle(),
+            59 if self.rng.one_in(4) => self.replace_second(),
+            59 => drop(self.db().reclaim_step().expect("it merges")),
             60..85 => self.check_some(),
             85..91 => self.db().flush().expect("it flushes"),
             91..96 => drop(self.db().compact_step().expect("it merges")),
@@ -200,14 +264,19 @@ impl Run {
 
 #[test]
 fn random_operations_agree_with_a_map() {
-    for seed in 0..40 {
+    let wanted = std::env::var("PLEX_CALLS").map_or(0, |calls| calls.parse().expect("a number"));
+    let (mut seed, mut calls) = (0, 0);
+    while seed < 40 || calls < wanted {
         println!("seed {seed}");
-        let mut run = Run::new(seed);
+        seed += 1;
+        let mut run = Run::new(seed - 1);
         for _ in 0..600 {
             run.step();
         }
         run.check_all();
+        calls += run.calls.get();
     }
+    println!("{calls} calls");
 }
 
 /// With settled trees, overwritten and deleted data is gone from the disk.
