@@ -284,24 +284,29 @@ impl RunCursor {
         cover.hides(self.key(), self.run.tables[self.at].seqno_max())
     }
 
-    /// Past what deleted ranges hide.
+    /// Past what deleted ranges hide. The next table may be newer than they are.
     fn skip_forward(&mut self) -> Result<()> {
         while let Some((_, end)) = self.hidden() {
-            let end = end.to_vec();
-            self.seek_here(&end)?;
+            if self.run.tables[self.at].info.ends_before(end) {
+                self.ahead_of(self.at + 1);
+            } else {
+                let end = end.to_vec();
+                self.seek_here(&end)?;
+            }
         }
         Ok(())
     }
 
-    /// Back before what deleted ranges hide.
+    /// Back before what deleted ranges hide. The table before may be newer than they are.
     fn skip_back(&mut self) -> Result<()> {
         while let Some((start, _)) = self.hidden() {
-            let start = start.to_vec();
-            self.seek_here(&start)?;
-            if self.valid() {
-                self.prev_here()?;
+            if *start <= *self.run.tables[self.at].info.smallest {
+                self.last_before(self.at)?;
             } else {
-                self.last_before(self.run.tables.len())?;
+                // The current entry is not before the start, so there is an entry to step back from.
+                let start = start.to_vec();
+                self.seek_here(&start)?;
+                self.prev_here()?;
             }
         }
         Ok(())
@@ -349,5 +354,68 @@ impl RunCursor {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::BlockCache;
+    use crate::options::Options;
+    use crate::range_tombstone::RangeTombstone;
+    use crate::sstable::{Table, TableBuilder};
+    use std::path::PathBuf;
+    use vfs::{FileSystem, OpenOptions, SimFs};
+
+    fn table(fs: &Arc<dyn FileSystem>, number: u64, keys: &[&str], seqno: Seqno) -> Arc<Table> {
+        let path = PathBuf::from(format!("/{number}"));
+        let mut builder = TableBuilder::new(&**fs, &path, number, Options::new().of_tables(0, None)).unwrap();
+        keys.iter().for_each(|key| builder.add(key.as_bytes(), seqno, Kind::Put, b"").unwrap());
+        let cache = Arc::new(BlockCache::new(0, 4096));
+        let info = builder.finish().unwrap();
+        Arc::new(Table::open(fs, &cache, path, number, info, OpenOptions::read()).unwrap())
+    }
+
+    /// Tables of one run are of different ages where only some ranges of keys were merged. A deleted range that hides
+    /// all of one table may be older than the next: scans used to skip that one as well.
+    #[test]
+    fn a_skip_ends_with_its_table() {
+        let fs: Arc<dyn FileSystem> = Arc::new(SimFs::new(1));
+        let (old, new) = (1, 9);
+        let ages = [("ab", new), ("cd", old), ("ef", old), ("gh", new), ("ij", old), ("kl", new)];
+        let tables = ages.iter().enumerate().map(|(at, (keys, seqno))| {
+            let keys: Vec<String> = keys.chars().map(String::from).collect();
+            table(&fs, at as u64 + 1, &keys.iter().map(|key| &key[..]).collect::<Vec<_>>(), *seqno)
+        });
+        let run = Arc::new(Run::new(1, tables.collect()));
+        for (start, end, shown) in
+            [("a", "z", "abghkl"), ("b", "k", "abghkl"), ("c", "d", "abdefghijkl"), ("d", "f", "abcfghijkl")]
+        {
+            let range = RangeTombstone { start: start.into(), end: end.into(), seqno: 5 };
+            let cover = Arc::new(Cover::new(&[range], 99));
+            let mut cursor = MergeCursor::new(vec![Source::run_within(run.clone(), None, Some(cover))]);
+            let mut found = String::new();
+            cursor.seek_to_first().unwrap();
+            while cursor.valid() {
+                found.push(char::from(cursor.key()[0]));
+                cursor.next().unwrap();
+            }
+            assert_eq!(found, shown, "{start}..{end}");
+            found.clear();
+            cursor.seek_to_last().unwrap();
+            while cursor.valid() {
+                found.insert(0, char::from(cursor.key()[0]));
+                cursor.prev().unwrap();
+            }
+            assert_eq!(found, shown, "{start}..{end} backwards");
+            for key in 'a'..='l' {
+                cursor.seek(key.to_string().as_bytes(), SEQNO_MAX).unwrap();
+                let next = shown.chars().find(|shown| *shown >= key);
+                assert_eq!(cursor.valid().then(|| char::from(cursor.key()[0])), next, "{start}..{end} from {key}");
+                cursor.seek_before(key.to_string().as_bytes(), SEQNO_MAX).unwrap();
+                let last = shown.chars().rfind(|shown| *shown < key);
+                assert_eq!(cursor.valid().then(|| char::from(cursor.key()[0])), last, "{start}..{end} before {key}");
+            }
+        }
     }
 }
