@@ -29,7 +29,15 @@ def pieces(_job):
         job.command(["python3", "debian.py", need.onggi(), need.debian()], name="the package in a clean Debian",
                     cwd=HOME, timeout=SECONDS_MAX, counts=True, env={"PYTHONPATH": str(ROOT / "tests" / "runner")})
 
-    return [(f"{CUTS} cuts, {KILLS} kills of each side", cuts), ("the package in a clean Debian", debian)]
+    def booted(job):
+        if os.geteuid() != 0:
+            raise Skip("not root: cannot boot a Debian of its own")
+        need.apt("systemd-container")
+        job.command(["python3", "booted.py", need.onggi(), need.debian()], name="the package under systemd",
+                    cwd=HOME, timeout=SECONDS_MAX, counts=True, env={"PYTHONPATH": str(ROOT / "tests" / "runner")})
+
+    return [(f"{CUTS} cuts, {KILLS} kills of each side", cuts), ("the package in a clean Debian", debian),
+            ("the package under systemd", booted)]
 
 
 STAGE = Stage(
