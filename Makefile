@@ -3,7 +3,18 @@ CARGO ?= cargo
 ARGS ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
-BINARY ?= $(or $(CARGO_TARGET_DIR),target)/release/onggi
+TARGET ?=
+BUILT = $(or $(CARGO_TARGET_DIR),target)$(if $(TARGET),/$(TARGET))
+BINARY ?= $(BUILT)/release/onggi
+# How to build for arm64 elsewhere, and to run what was built: packages ask the program for its pages.
+ifeq ($(TARGET),aarch64-unknown-linux-gnu)
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER ?= aarch64-linux-gnu-gcc
+export CC_aarch64_unknown_linux_gnu ?= aarch64-linux-gnu-gcc
+export SYSROOT ?= /usr/aarch64-linux-gnu
+export EMULATOR ?= qemu-aarch64 -L $(SYSROOT)
+export OBJCOPY = aarch64-linux-gnu-objcopy
+endif
+RUN = $(EMULATOR) $(BINARY)
 SHARE = $(DESTDIR)$(PREFIX)/share
 
 .PHONY: help run build install install-files deb image release site test test-long stages
@@ -14,6 +25,7 @@ help:
 	@echo 'make deb                   packages for Debian in target/package: the program, and its debug symbols'
 	@echo 'make image                 a container image in target/package: an archive for docker load or podman load'
 	@echo 'make release               archives of the program and its debug symbols, a list of components, checksums'
+	@echo 'make deb|image|release TARGET=aarch64-unknown-linux-gnu   for arm64, by gcc-aarch64-linux-gnu and qemu-user'
 	@echo 'make site                  the documentation as a site in target/site'
 	@echo 'make test                  all stages, each timed; installs what they need'
 	@echo 'make test STAGE="a b"      only these stages'
@@ -21,11 +33,11 @@ help:
 	@echo 'make stages                what the stages are'
 
 build:
-	$(CARGO) build --release --locked --bin onggi
+	$(CARGO) build --release --locked --bin onggi $(if $(TARGET),--target $(TARGET))
 
 run: build
 	@mkdir -p data
-	exec $${CARGO_TARGET_DIR:-target}/release/onggi serve --dir ./data $(ARGS)
+	exec $(RUN) serve --dir ./data $(ARGS)
 
 install: build install-files
 
@@ -34,10 +46,10 @@ install-files:
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions
 	install -d $(SHARE)/fish/vendor_completions.d
 	install -D -m 644 LICENSE $(SHARE)/doc/onggi/copyright
-	for page in $$($(BINARY) man --list); do $(BINARY) man $${page#onggi-} | gzip -9n > $(SHARE)/man/man1/$$page.1.gz || exit 1; done
-	$(BINARY) completions bash > $(SHARE)/bash-completion/completions/onggi
-	$(BINARY) completions zsh > $(SHARE)/zsh/site-functions/_onggi
-	$(BINARY) completions fish > $(SHARE)/fish/vendor_completions.d/onggi.fish
+	for page in $$($(RUN) man --list); do $(RUN) man $${page#onggi-} | gzip -9n > $(SHARE)/man/man1/$$page.1.gz || exit 1; done
+	$(RUN) completions bash > $(SHARE)/bash-completion/completions/onggi
+	$(RUN) completions zsh > $(SHARE)/zsh/site-functions/_onggi
+	$(RUN) completions fish > $(SHARE)/fish/vendor_completions.d/onggi.fish
 
 deb: build
 	@packaging/deb $(BINARY) $(or $(CARGO_TARGET_DIR),target)/package
