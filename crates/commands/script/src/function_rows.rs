@@ -1,9 +1,10 @@
 //! FCALL, and FUNCTION.
 
+use crate::declared_keys::{CHANGED_KEYS, CHANGES, READ_KEYS, READS, key_count_of};
 use crate::functions;
-use crate::rows::{CHANGED_KEYS, CHANGES, READ_KEYS, READS, key_count_of};
+use crate::killing::kill;
 use crate::run;
-use crate::running::{Kind, kill};
+use crate::running::Kind;
 use command::spec::{Argument, Docs};
 use command::{Categories, CommandSpec, Flags, Locks, Run};
 

@@ -12,16 +12,20 @@
 #![cfg_attr(not(feature = "lua"), forbid(unsafe_code))]
 
 pub mod cache;
+mod declared_keys;
 pub mod figures;
 mod function_rows;
 #[cfg(feature = "lua")]
 mod functions;
+mod killing;
 #[cfg(feature = "lua")]
 mod libraries;
 mod load;
 #[cfg(feature = "lua")]
 pub mod lua;
 pub mod metadata;
+#[cfg(feature = "lua")]
+mod reach;
 mod rows;
 #[cfg(feature = "lua")]
 mod run;

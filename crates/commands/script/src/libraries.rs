@@ -5,7 +5,7 @@
 
 use crate::lua::{Called, Engine, Failure, Function, Host, Registered};
 use crate::metadata::{self, Metadata};
-use crate::run::Reach;
+use crate::reach::{self, Reach};
 use crate::shebang::Flags;
 use command::{Args, Stop};
 use engine::Libraries;
@@ -233,7 +233,7 @@ impl Host for Loading {
     }
 
     fn log(&mut self, level: u8, text: &[u8]) {
-        crate::run::log(level, text);
+        reach::log(level, text);
     }
 
     fn tick(&mut self) -> Result<(), &'static str> {

@@ -1,11 +1,13 @@
 //! EVAL and its relatives, and SCRIPT.
 
 use crate::cache::{self, Script, Scripts};
+use crate::declared_keys::{CHANGED_KEYS, CHANGES, READ_KEYS, READS, key_count};
 use crate::function_rows;
+use crate::killing::kill;
 use crate::run;
-use crate::running::{Kind, kill};
+use crate::running::Kind;
 use command::spec::{Argument, Docs};
-use command::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run, Stop};
+use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop};
 use std::sync::Arc;
 
 /// The rows of scripts and functions.
@@ -18,18 +20,6 @@ const NO_SCRIPT: Stop = Stop::error("NOSCRIPT No matching script.");
 const fn docs(summary: &'static str, since: &'static str, complexity: &'static str) -> Docs {
     Docs { summary, since, group: "scripting", complexity, ..Docs::NONE }
 }
-
-const RUNS: Flags = Flags::NOSCRIPT
-    .union(Flags::STALE)
-    .union(Flags::SKIP_MONITOR)
-    .union(Flags::NO_MANDATORY_KEYS)
-    .union(Flags::MOVABLEKEYS);
-pub(crate) const CHANGES: Flags = RUNS.union(Flags::MAY_REPLICATE);
-pub(crate) const READS: Flags = RUNS.union(Flags::READONLY);
-
-pub(crate) const CHANGED_KEYS: KeySpec =
-    KeySpec::counted(2, 0, 1, 1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE));
-pub(crate) const READ_KEYS: KeySpec = KeySpec::counted(2, 0, 1, 1, KeyFlags::RO.union(KeyFlags::ACCESS));
 
 const OF_TEXT: &[Argument] = &[
     Argument::string("script"),
@@ -287,21 +277,6 @@ fn known(ctx: &Ctx<'_>, is_evaluated: bool) -> Result<Arc<Script>, Stop> {
     run::check(ctx, &script)?;
     scripts.add(script.clone(), is_evaluated);
     Ok(script)
-}
-
-/// The number of keys that a call of a function says it has.
-pub(crate) fn key_count_of(ctx: &Ctx<'_>) -> Result<usize, Stop> {
-    ctx.integer(2).map_err(|_| Stop::error("ERR Bad number of keys provided"))?;
-    key_count(ctx)
-}
-
-/// The number of keys that a request says it has.
-fn key_count(ctx: &Ctx<'_>) -> Result<usize, Stop> {
-    let count = ctx.integer(2)?;
-    if count > i64::try_from(ctx.args.len()).unwrap_or(i64::MAX).saturating_sub(3) {
-        return Err(Stop::error("ERR Number of keys can't be greater than number of args"));
-    }
-    usize::try_from(count).map_err(|_| Stop::error("ERR Number of keys can't be negative"))
 }
 
 fn eval(ctx: &mut Ctx<'_>, is_read_only: bool) -> Result<(), Stop> {

@@ -8,6 +8,7 @@
 use crate::cache::{DigestHashes, Script, Scripts, Sha};
 use crate::libraries::Compiled;
 use crate::lua::{Called, Engine, Failure, Function, Host};
+use crate::reach::{self, Reach};
 use crate::running::{Kind, RunningFunction, Slot};
 use crate::shebang::Flags as Permissions;
 use command::acl::{self, Origin, denial};
@@ -58,18 +59,6 @@ struct Worker {
     counted_bytes: usize,
     /// What others see of the script that runs.
     slot: Arc<Slot>,
-}
-
-/// What a script has used when it ran before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reach {
-    /// It has not run.
-    #[default]
-    Unknown,
-    /// Keys that it had declared.
-    Declared,
-    /// Others, or whole keyspaces: it runs with all shards locked.
-    Beyond,
 }
 
 impl Worker {
@@ -382,17 +371,6 @@ fn declared(ctx: &Ctx<'_>, store: Option<&Arc<Store>>, reach: Reach) -> Option<L
 /// What a script answers that was ended by the end of the server.
 const ABANDONED: &str = "ERR the server ends without saving, and has ended the script";
 
-/// Writes a line of a script to the server's log.
-pub(crate) fn log(level: u8, text: &[u8]) {
-    let text = text.escape_ascii();
-    match level {
-        0 => tracing::debug!("{text}"),
-        1 => tracing::trace!("{text}"),
-        2 => tracing::info!("{text}"),
-        _ => tracing::warn!("{text}"),
-    }
-}
-
 /// A script that runs.
 struct Running<'r, 'c> {
     scripts: &'r Scripts,
@@ -612,7 +590,7 @@ impl Host for Running<'_, '_> {
     }
 
     fn log(&mut self, level: u8, text: &[u8]) {
-        log(level, text);
+        reach::log(level, text);
     }
 
     fn tick(&mut self) -> Result<(), &'static str> {

@@ -1,7 +1,6 @@
 //! The script that runs, as other workers see it: whether it keeps them waiting, and that it is to end.
 
-use crate::cache::Scripts;
-use command::{Ctx, Stop};
+use command::Stop;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -232,25 +231,6 @@ impl Running {
         }
         meant.iter().for_each(|slot| slot.is_killed.store(true, Ordering::Release));
         Ok(())
-    }
-}
-
-/// SCRIPT KILL and FUNCTION KILL.
-///
-/// # Errors
-/// What runs cannot be ended.
-pub fn kill(ctx: &mut Ctx<'_>, kind: Kind) -> Result<(), Stop> {
-    match ctx.host.part::<Arc<Scripts>>().running.kill(kind) {
-        Ok(()) => {
-            ctx.reply.ok();
-            Ok(())
-        }
-        Err(Unkillable::NotBusy) => Err(Stop::error("NOTBUSY No scripts in execution right now.")),
-        Err(Unkillable::Other(kind)) => Err(Stop::error(kind.busy())),
-        Err(Unkillable::HasWritten) => Err(Stop::error(
-            "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the \
-             script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.",
-        )),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The functions of the global `redis`, which is also `server`.
 
-use crate::lua::engine::register;
+use crate::lua::install::register;
 use crate::lua::number::{to_integer, write_argument};
 use crate::lua::stack::{Kind, Native, Raise, Stack};
 use crate::lua::{Called, replies};

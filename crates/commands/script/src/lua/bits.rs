@@ -1,6 +1,6 @@
 //! The library `bit`: operations on 32-bit integers, after LuaBitOp.
 
-use crate::lua::engine::register;
+use crate::lua::install::register;
 use crate::lua::stack::{Native, Raise, Stack};
 
 const FUNCTIONS: &[(&str, Native)] = &[

@@ -4,7 +4,10 @@
 //! makes long spends a step for each turn, about 10 ns of work, so that SCRIPT KILL and `-BUSY` are not late.
 
 use crate::lua::home::Home;
-use crate::lua::stack::{Raise, Stack};
+use crate::lua::stack::{Raise, Stack, raise_in};
+use mlua_sys as lua;
+use std::ffi::c_int;
+use std::time::{Duration, Instant};
 
 /// The host is asked after this many steps: a tenth of a millisecond or so.
 const STEPS_MAX: usize = 10_000;
@@ -60,6 +63,13 @@ impl Stack {
         Ok(())
     }
 
+    /// Has nothing of the script run any more, whatever it catches.
+    pub fn end_script(&mut self) {
+        self.with_home(|home| home.is_over = true);
+        // SAFETY: the state is alive (S1 of `stack`), and setting a hook is always allowed.
+        unsafe { lua::lua_sethook(self.state(), Some(tick), lua::LUA_MASKCOUNT, 1) };
+    }
+
     /// Checks that all fits that was built: it is pushed next.
     ///
     /// # Errors
@@ -99,5 +109,37 @@ impl Stack {
         self.add(bytes)?;
         self.pop(1);
         Ok(())
+    }
+}
+
+/// The host is asked after this many instructions.
+pub(super) const TICK_INSTRUCTIONS: c_int = 2000;
+
+/// They are slow when they take this long.
+const SLOW: Duration = Duration::from_millis(5);
+
+/// Called after a count of instructions.
+///
+/// Some instructions take milliseconds, such as joining strings of 50 MB. When the last ones were slow, the next call
+/// comes after fewer of them.
+pub(super) unsafe extern "C-unwind" fn tick(state: *mut lua::lua_State, _: *mut lua::lua_Debug) {
+    // SAFETY: a hook is called with a live state.
+    let mut stack = unsafe { Stack::of(state) };
+    if let Err(raise) = stack.look() {
+        raise_in(&stack, raise);
+        return;
+    }
+    let now = Instant::now();
+    let passed = stack.with_home(|home| home.looked_at.replace(now)).map(|last| now - last);
+    // SAFETY: as above; setting a hook is what a hook may do.
+    unsafe {
+        let count = lua::lua_gethookcount(state);
+        let next = match passed {
+            Some(passed) if passed > SLOW => (count / 10).max(1),
+            _ => count.saturating_mul(10).min(TICK_INSTRUCTIONS),
+        };
+        if next != count {
+            lua::lua_sethook(state, Some(tick), lua::LUA_MASKCOUNT, next);
+        }
     }
 }

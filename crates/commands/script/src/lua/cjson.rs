@@ -2,8 +2,9 @@
 //!
 //! Settings last for the script that makes them: other scripts of the same state do not see them.
 
-use crate::lua::engine::register;
+use crate::lua::install::register;
 use crate::lua::json_reader;
+use crate::lua::json_settings::{InvalidNumbers, Settings};
 use crate::lua::number::{to_integer, write_general};
 use crate::lua::stack::{Kind, Native, Raise, Stack};
 
@@ -22,49 +23,6 @@ const FUNCTIONS: &[(&str, Native)] = &[
         Ok(1)
     }),
 ];
-
-/// What scripts set.
-#[derive(Clone, Copy)]
-pub struct Settings {
-    sparse_convert: bool,
-    sparse_ratio: i32,
-    sparse_safe: i32,
-    encode_depth_max: i32,
-    /// How deep arrays and objects may be nested.
-    pub decode_depth_max: i32,
-    precision: i32,
-    keeps_buffer: bool,
-    invalid_numbers: InvalidNumbers,
-    /// Whether hexadecimal numbers, infinity and the like are read.
-    pub decode_invalid_numbers: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            sparse_convert: false,
-            sparse_ratio: 2,
-            sparse_safe: 10,
-            encode_depth_max: 1000,
-            decode_depth_max: 1000,
-            precision: 14,
-            keeps_buffer: true,
-            invalid_numbers: InvalidNumbers::Off,
-            decode_invalid_numbers: true,
-        }
-    }
-}
-
-/// What infinity and the like are encoded as.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum InvalidNumbers {
-    /// An error.
-    Off,
-    /// Their text.
-    On,
-    /// `null`.
-    Null,
-}
 
 /// Pushes the table.
 pub fn push(stack: &mut Stack) {

@@ -1,6 +1,6 @@
 //! The library `cmsgpack`: values as MessagePack, as the C library of that name in Valkey.
 
-use crate::lua::engine::register;
+use crate::lua::install::register;
 use crate::lua::number::to_integer;
 use crate::lua::stack::{Kind, Native, Raise, Stack};
 

@@ -2,39 +2,18 @@
 //!
 //! All code of scripts runs in calls that Lua protects; what lies outside of them raises nothing.
 
-use crate::lua::cjson::Settings;
+use crate::lua::budget::{TICK_INSTRUCTIONS, tick};
+use crate::lua::function::Function;
 use crate::lua::home::Home;
-use crate::lua::registration::Registered;
-use crate::lua::stack::{Native, REGISTRY, Raise, Stack, raise_in};
-use crate::lua::{Host, replies, sandbox};
+use crate::lua::install::reference;
+use crate::lua::json_settings::Settings;
+use crate::lua::registered::Registered;
+use crate::lua::stack::{REGISTRY, Raise, Stack};
+use crate::lua::{Failure, Host, proxies, replies, sandbox};
 use mlua_sys as lua;
 use std::ffi::{CStr, c_int, c_void};
 use std::panic::resume_unwind;
 use std::ptr;
-use std::time::{Duration, Instant};
-
-/// The host is asked after this many instructions.
-const TICK_INSTRUCTIONS: c_int = 2000;
-
-/// They are slow when they take this long.
-const SLOW: Duration = Duration::from_millis(5);
-
-/// A compiled function in the registry of its state.
-#[derive(Clone, Copy, Debug)]
-pub struct Function(c_int);
-
-/// Why a script gave no reply.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// The script does not compile, or has raised: the text.
-    Raised(Vec<u8>),
-    /// It raised what a command had answered, which is counted already.
-    Answered(Vec<u8>),
-    /// There was not enough memory within the limit.
-    Memory,
-    /// It ended for the host.
-    Over,
-}
 
 /// One Lua state.
 pub struct Engine {
@@ -85,7 +64,7 @@ impl Engine {
                 return Err(Raise::Top);
             }
             if is_library {
-                sandbox::push_library_environment(stack);
+                proxies::push_library_environment(stack);
                 stack.set_environment(-2);
             }
             function = reference(stack);
@@ -302,12 +281,6 @@ impl Drop for Running {
     }
 }
 
-/// Keeps the function on top in the registry, and pops it.
-pub fn reference(stack: &mut Stack) -> Function {
-    // SAFETY: native code runs in protected calls, and the function is on top.
-    Function(unsafe { lua::luaL_ref(stack.state(), REGISTRY) })
-}
-
 fn push_strings(stack: &mut Stack, strings: &mut dyn ExactSizeIterator<Item = &[u8]>) {
     stack.push_table(strings.len(), 0);
     for (index, bytes) in (1..).zip(strings) {
@@ -326,32 +299,6 @@ unsafe extern "C-unwind" fn run_protected(state: *mut lua::lua_State) -> c_int {
         // SAFETY: what is raised is on top.
         Err(Raise::Top) => unsafe { lua::lua_error(state) },
         Err(_) => 0,
-    }
-}
-
-/// Called after a count of instructions.
-///
-/// Some instructions take milliseconds, such as joining strings of 50 MB. When the last ones were slow, the next call
-/// comes after fewer of them.
-pub(super) unsafe extern "C-unwind" fn tick(state: *mut lua::lua_State, _: *mut lua::lua_Debug) {
-    // SAFETY: a hook is called with a live state.
-    let mut stack = unsafe { Stack::of(state) };
-    if let Err(raise) = stack.look() {
-        raise_in(&stack, raise);
-        return;
-    }
-    let now = Instant::now();
-    let passed = stack.with_home(|home| home.looked_at.replace(now)).map(|last| now - last);
-    // SAFETY: as above; setting a hook is what a hook may do.
-    unsafe {
-        let count = lua::lua_gethookcount(state);
-        let next = match passed {
-            Some(passed) if passed > SLOW => (count / 10).max(1),
-            _ => count.saturating_mul(10).min(TICK_INSTRUCTIONS),
-        };
-        if next != count {
-            lua::lua_sethook(state, Some(tick), lua::LUA_MASKCOUNT, next);
-        }
     }
 }
 
@@ -376,53 +323,6 @@ unsafe extern "C" fn allocate(home: *mut c_void, block: *mut c_void, old: usize,
             (*home).used_bytes = used + new;
         }
         block
-    }
-}
-
-/// Opens a library of Lua: its functions become globals.
-pub fn open(stack: &mut Stack, name: &CStr, library: Library) {
-    let open = match library {
-        Library::Base => lua::luaopen_base,
-        Library::Table => lua::luaopen_table,
-        Library::String => lua::luaopen_string,
-        Library::Math => lua::luaopen_math,
-    };
-    // SAFETY: in a protected call, as the library is opened once for a new state.
-    unsafe {
-        lua::lua_pushcclosure(stack.state(), open, 0);
-        lua::lua_pushstring_(stack.state(), name.as_ptr());
-    }
-    stack.call(1, 0);
-}
-
-/// A library of Lua.
-#[derive(Clone, Copy)]
-pub enum Library {
-    /// The basic functions, and coroutines.
-    Base,
-    /// `table`.
-    Table,
-    /// `string`.
-    String,
-    /// `math`.
-    Math,
-}
-
-/// Pushes the table of globals.
-pub fn push_globals(stack: &Stack) {
-    stack.push_value(lua::LUA_GLOBALSINDEX);
-}
-
-/// Replaces the table of globals by the one on top, for what is compiled from now on.
-pub fn set_globals(stack: &mut Stack) {
-    stack.replace(lua::LUA_GLOBALSINDEX);
-}
-
-/// Sets the functions of a list as fields of the table on top.
-pub fn register(stack: &mut Stack, functions: &[(&str, Native)]) {
-    for (name, function) in functions {
-        stack.push_native(*function);
-        stack.raw_set_field(-2, name);
     }
 }
 

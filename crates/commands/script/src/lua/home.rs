@@ -1,7 +1,8 @@
 //! What belongs to one Lua state: its memory, the script that runs, and what native functions share.
 
 use crate::lua::Host;
-use crate::lua::registration::Registered;
+use crate::lua::json_settings::Settings;
+use crate::lua::registered::Registered;
 use crate::shebang::Flags;
 use proto::Span;
 use std::any::Any;
@@ -40,7 +41,7 @@ pub struct Home {
     /// The state of `math.random`.
     pub random: u64,
     /// The settings of `cjson`.
-    pub json: super::cjson::Settings,
+    pub json: Settings,
 }
 
 /// More room is not kept for the next script.

@@ -1,6 +1,6 @@
 //! The decoder of `cjson`. Messages count characters as the C library does.
 
-use crate::lua::cjson::Settings;
+use crate::lua::json_settings::Settings;
 use crate::lua::stack::{Raise, Stack};
 
 /// A piece of the text.

@@ -1,6 +1,6 @@
 //! Functions of Lua's libraries that are written anew: they are the same for scripts, and safe to give to them.
 
-use crate::lua::engine::register;
+use crate::lua::install::register;
 use crate::lua::stack::{Kind, Native, Raise, Stack};
 use std::ffi::CStr;
 
@@ -151,7 +151,7 @@ fn load_text(stack: &mut Stack, text: i32, name: i32) -> Result<i32, Raise> {
     let name = CStr::from_bytes_until_nul(&buffer).unwrap_or(c"?");
     if stack.load(text, name) {
         if stack.with_home(|home| home.is_library) {
-            crate::lua::sandbox::push_library_environment(stack);
+            crate::lua::proxies::push_library_environment(stack);
             stack.set_environment(-2);
         }
         return Ok(1);

@@ -1,6 +1,6 @@
 //! The library `struct`: values as the bytes of C structures, as in Valkey.
 
-use crate::lua::engine::register;
+use crate::lua::install::register;
 use crate::lua::number::to_integer;
 use crate::lua::stack::{Kind, Native, Raise, Stack};
 

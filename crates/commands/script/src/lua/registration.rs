@@ -1,21 +1,9 @@
 //! `server.register_function`: what a library registers while it is loaded.
 
-use crate::lua::engine::{Function, reference};
+use crate::lua::install::reference;
+use crate::lua::registered::Registered;
 use crate::lua::stack::{Kind, Raise, Stack};
 use crate::shebang::Flags;
-
-/// A function that a library has registered.
-#[derive(Debug)]
-pub struct Registered {
-    /// Its name, not checked.
-    pub name: Vec<u8>,
-    /// What is called.
-    pub function: Function,
-    /// What it does, in words.
-    pub description: Option<Vec<u8>>,
-    /// What it may do.
-    pub flags: Flags,
-}
 
 /// An error that names no place, as a table.
 fn refuse(stack: &mut Stack, text: &str) -> Raise {

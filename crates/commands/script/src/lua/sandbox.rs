@@ -4,16 +4,12 @@
 //!     metatable included, are shown by proxies ([`sandbox.lua`](../sandbox.lua)).
 //! B2. Nothing reads files or environment, loads compiled code, or reaches into the state (`io`, `package`, `debug`).
 
-use crate::lua::engine::{Library, open, push_globals, register, set_globals};
+use crate::lua::install::{Library, open, push_globals, register, set_globals};
+use crate::lua::proxies::{LIBRARY, MARK, keep, push_library_environment, push_real};
 use crate::lua::stack::{Guard, Kind, Native, REGISTRY, Raise, Stack};
 use crate::lua::{Failure, api, bits, cjson, cmsgpack, library, packing, registration, search, tables};
 
-/// A key that scripts cannot make.
-pub static MARK: u8 = 0;
-
-/// The keys under which the registry holds the environment of libraries, the globals that functions see, and those
-/// that a library sees while it is loaded. Each has its own address.
-static LIBRARY: u8 = 1;
+/// The keys of the globals that functions see, and of those that a library sees while it is loaded.
 static FUNCTION_GLOBALS: u8 = 2;
 static LOADING_GLOBALS: u8 = 3;
 
@@ -135,12 +131,6 @@ pub fn set_loading(stack: &mut Stack, is_loading: bool) {
     stack.pop(2);
 }
 
-/// Pushes the environment of libraries.
-pub fn push_library_environment(stack: &mut Stack) {
-    stack.push_mark(&LIBRARY);
-    stack.raw_get(REGISTRY);
-}
-
 fn add_library(stack: &mut Stack, name: &str, push: fn(&mut Stack)) {
     push(stack);
     stack.raw_set_field(1, name);
@@ -166,21 +156,6 @@ pub fn set_global(stack: &mut Stack, name: &str) {
     stack.pop(1);
 }
 
-/// Pushes the table of a proxy; false, with nothing pushed, of any other value.
-fn push_real(stack: &mut Stack, index: i32) -> bool {
-    if stack.kind(index) != Kind::Table || !stack.push_metatable(index) {
-        return false;
-    }
-    stack.push_mark(&MARK);
-    stack.raw_get(-2);
-    stack.remove(-2);
-    let is_proxy = stack.kind(-1) == Kind::Table;
-    if !is_proxy {
-        stack.pop(1);
-    }
-    is_proxy
-}
-
 /// Lets a function see the table of a proxy.
 fn see_through(stack: &mut Stack) -> Result<Option<i32>, Raise> {
     if push_real(stack, 1) {
@@ -193,20 +168,6 @@ fn see_through(stack: &mut Stack) -> Result<Option<i32>, Raise> {
 fn keep_guard(stack: &mut Stack) -> Result<Option<i32>, Raise> {
     keep(stack)?;
     Ok(None)
-}
-
-/// Refuses a proxy as the first argument.
-pub fn keep(stack: &mut Stack) -> Result<(), Raise> {
-    if push_real(stack, 1) {
-        stack.pop(1);
-        return Err(raise_refused(stack));
-    }
-    Ok(())
-}
-
-fn raise_refused(stack: &mut Stack) -> Raise {
-    stack.push_str("Attempt to modify a readonly table");
-    Raise::Top
 }
 
 /// `pairs` of a proxy: iterates over its table with the `next` that sees it.

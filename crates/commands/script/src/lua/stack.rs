@@ -409,12 +409,6 @@ impl Stack {
         call! { lua::lua_gettable_(self.state, table) }
     }
 
-    /// Has nothing of the script run any more, whatever it catches.
-    pub fn end_script(&mut self) {
-        self.with_home(|home| home.is_over = true);
-        call! { lua::lua_sethook(self.state, Some(crate::lua::engine::tick), lua::LUA_MASKCOUNT, 1); }
-    }
-
     /// Replaces the C function on top by one that runs `guard` first: where that gives no results, the function
     /// itself runs in its place, as if called by the script. Its first upvalue stays.
     pub fn guard_function(&mut self, guard: Guard) {

@@ -2,7 +2,7 @@
 //! takes steps.
 
 use crate::lua::library::check_int;
-use crate::lua::sandbox::keep;
+use crate::lua::proxies::keep;
 use crate::lua::stack::{Kind, Native, Raise, Stack};
 
 /// What stands in the place of Lua's own functions.

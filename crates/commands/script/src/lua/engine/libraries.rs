@@ -4,6 +4,7 @@
 use super::tests::{Echo, raised, run_with};
 use super::*;
 use base::random::Rng;
+use std::time::{Duration, Instant};
 
 /// Shows what a call gives: its values with their types, or its error.
 const SHOW: &str = r#"
