@@ -22,6 +22,7 @@ pub use cluster::for_administrators;
 
 use crate::arguments::expiration_of;
 use crate::details;
+use crate::sticky;
 use crate::tally::{self, Op, Outcome};
 use command::{Args, Ctx, Stop};
 use engine::{Key, Type};
@@ -35,8 +36,8 @@ const WORDS: usize = 4;
 
 /// A request whose words were checked cannot be read. No client can bring this about.
 const UNREADABLE_REQUEST: Stop = Stop::error("SERVER_ERROR a checked request cannot be read: a bug of this server");
-/// No sticky items are allowed: ARCUS' default for the memory that they may take is 0.
-const NO_STICKY: Stop = Stop::error("SERVER_ERROR out of memory");
+/// Sticky items have no room, or there may be none.
+const NO_ROOM: &str = "SERVER_ERROR out of memory";
 const BAD_PREFIX: Stop = Stop::error("CLIENT_ERROR invalid prefix name");
 
 /// A request of a collection command.
@@ -117,6 +118,7 @@ impl<'a> Request<'a> {
 
     /// The collection that an insert makes, if it is to make one.
     fn created(&self, ctx: &mut Ctx<'_>, from: usize, family: Family) -> Result<Option<New>, Stop> {
+        sticky::check_growth(ctx, &self.key, self.block.len(), NO_ROOM)?;
         match Create::parse_optional(self.words_from(from), family).ok_or(UNREADABLE_REQUEST)? {
             None => Ok(None),
             Some(create) => {
@@ -176,13 +178,15 @@ fn count_max_of(count: i64) -> Option<u32> {
 
 /// The collection that is to be made under a key.
 fn new_of(ctx: &Ctx<'_>, key: &[u8], create: &Create, kind: Type) -> Result<New, Stop> {
-    if create.exptime == -1 {
-        return Err(NO_STICKY);
+    let is_sticky = create.exptime == sticky::SECONDS;
+    if is_sticky {
+        sticky::check_room(ctx, key.len(), NO_ROOM)?;
     }
     if !has_good_prefix(key) {
         return Err(BAD_PREFIX);
     }
     let expire_at = match expiration_of(create.exptime, ctx.now()) {
+        _ if is_sticky => None,
         Expiration::At(at) => Some(at),
         Expiration::Never | Expiration::Keep => None,
     };
@@ -193,7 +197,7 @@ fn new_of(ctx: &Ctx<'_>, key: &[u8], create: &Create, kind: Type) -> Result<New,
         is_trimmed: false,
         range: None,
     };
-    Ok(New { flags: create.flags, expire_at, attributes })
+    Ok(New { flags: create.flags, expire_at, is_sticky, attributes })
 }
 
 /// The prefix of a key: what precedes the first colon that is not its first byte.

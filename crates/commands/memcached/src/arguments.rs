@@ -1,5 +1,6 @@
 //! Arguments that several commands read, which the parser has checked.
 
+use crate::sticky;
 use base::UnixMs;
 use command::{Args, Ctx, Stop};
 use proto::memcached::{parse_signed, parse_unsigned};
@@ -16,10 +17,29 @@ pub fn number(args: &Args<'_>, index: usize) -> Result<u64, Stop> {
     parse_unsigned(args.bytes(index).unwrap_or_default()).ok_or(NOT_A_NUMBER)
 }
 
-/// The expiration that the argument at `index` asks for: 0 for never, a negative one for at once.
-pub fn expiration(args: &Args<'_>, index: usize, now: UnixMs) -> Result<Expiration, Stop> {
-    let seconds = parse_signed(args.bytes(index).unwrap_or_default()).ok_or(NOT_A_NUMBER)?;
-    Ok(expiration_of(seconds, now))
+/// How long an item lasts.
+#[derive(Clone, Copy)]
+pub struct Lifetime {
+    /// When it expires.
+    pub expiration: Expiration,
+    /// Whether it is never evicted either.
+    pub is_sticky: bool,
+}
+
+impl Lifetime {
+    /// That of an item which may be evicted.
+    pub fn of(expiration: Expiration) -> Self {
+        Self { expiration, is_sticky: false }
+    }
+}
+
+/// The time that the argument at `index` asks for: 0 for never, -1 for sticky where such items are allowed, another
+/// negative one for at once.
+pub fn lifetime(ctx: &Ctx<'_>, index: usize) -> Result<Lifetime, Stop> {
+    let seconds = parse_signed(ctx.args.bytes(index).unwrap_or_default()).ok_or(NOT_A_NUMBER)?;
+    let is_sticky = seconds == sticky::SECONDS && sticky::bytes_max(ctx) > 0;
+    let expiration = if is_sticky { Expiration::Never } else { expiration_of(seconds, ctx.now()) };
+    Ok(Lifetime { expiration, is_sticky })
 }
 
 /// When an item expires that is given this many seconds to live, or a Unix time.

@@ -1,6 +1,6 @@
 //! `incr` and `decr`.
 
-use crate::arguments::{answer, answer_number, expiration, number, refuse};
+use crate::arguments::{answer, answer_number, lifetime, number, refuse};
 use crate::item::{self, Attributes, Marks, TYPE_MISMATCH};
 use crate::tally::{self, Op};
 use command::{Ctx, Stop};
@@ -84,9 +84,9 @@ fn change_and_answer(ctx: &mut Ctx<'_>, op: Op, by: fn(u64, u64) -> u64) -> Resu
 fn store_initial(ctx: &mut Ctx<'_>, key: &Key<'_>) -> Result<u64, Stop> {
     // The parser has seen that it fits.
     let flags = number(&ctx.args, 3)? as u32;
-    let expiration = expiration(&ctx.args, 4, ctx.now())?;
+    let lifetime = lifetime(ctx, 4)?;
     let initial = number(&ctx.args, 5)?;
-    let attributes = Attributes { flags, expiration, marks: Marks::NONE };
+    let attributes = Attributes { flags, lifetime, marks: Marks::NONE };
     item::store(ctx, key, Value::Bytes(initial.to_string().as_bytes()), &attributes)?;
     Ok(initial)
 }

@@ -1,5 +1,7 @@
 //! An item: a string with flags, a CAS id and an expiration.
 
+use crate::arguments::Lifetime;
+use crate::sticky;
 use admin::Configuration;
 use command::{Ctx, Stop};
 use engine::{Entry, Fields, Key, NotifyClass, Type, Value};
@@ -9,12 +11,15 @@ use types::string::{Condition, Expiration};
 /// The key holds something that is no item.
 pub const TYPE_MISMATCH: Stop = Stop::error("TYPE_MISMATCH");
 
+/// Sticky items have no more room.
+pub const NO_ROOM: &str = "SERVER_ERROR out of memory storing object";
+
 /// What an item has besides its data.
 pub struct Attributes {
     /// Flags of the client, which the server only keeps.
     pub flags: u32,
-    /// When it expires.
-    pub expiration: Expiration,
+    /// How long it lasts.
+    pub lifetime: Lifetime,
     /// What meta commands have marked it with.
     pub marks: Marks,
 }
@@ -95,9 +100,15 @@ pub fn bytes_max(ctx: &Ctx<'_>) -> usize {
 
 /// Stores an item, whatever was there.
 pub fn store(ctx: &mut Ctx<'_>, key: &Key<'_>, value: Value<'_>, attributes: &Attributes) -> Result<(), Stop> {
-    let fields = Fields { flags: attributes.flags, attributes: attributes.marks.attributes(), ..Fields::default() };
+    let Lifetime { expiration, is_sticky } = attributes.lifetime;
+    if is_sticky {
+        let bytes = key.bytes.len().saturating_add(value.bytes().len());
+        sticky::check_room(ctx, bytes, NO_ROOM)?;
+    }
+    let fields =
+        Fields { flags: attributes.flags, is_sticky, attributes: attributes.marks.attributes(), ..Fields::default() };
     let has_fields = fields != Fields::default();
-    let expire_at = match attributes.expiration {
+    let expire_at = match expiration {
         Expiration::At(at) if at > ctx.now() && has_fields => Some(at),
         Expiration::Never if has_fields => None,
         // Without flags it is a string like those of other clients. One that has expired leaves nothing.

@@ -24,6 +24,7 @@ mod refused;
 mod rows;
 mod service;
 mod stats;
+mod sticky;
 mod storage;
 mod sweep;
 mod tally;

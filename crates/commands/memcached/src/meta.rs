@@ -3,6 +3,7 @@
 //! An item that the flag `I` has marked is *stale*. Of the clients that get it, the first has *won* (`W`): it is to
 //! renew the item. The others learn that another client has won (`Z`). Both marks are kept with the item ([`Marks`]).
 
+use crate::arguments::Lifetime;
 use crate::arguments::remaining_seconds;
 use crate::delta::{self, Outcome};
 use crate::item::{self, Attributes, Marks, TYPE_MISMATCH};
@@ -120,7 +121,7 @@ pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             return miss(ctx, &flags);
         }
         (None, Some(_)) => {
-            let attributes = Attributes { flags: 0, expiration: Expiration::Never, marks: Marks::NONE };
+            let attributes = Attributes { flags: 0, lifetime: Lifetime::of(Expiration::Never), marks: Marks::NONE };
             item::store(ctx, &key, Value::Bytes(b""), &attributes)?;
             (look(ctx, &key)?.ok_or(GONE)?, true)
         }
@@ -272,7 +273,7 @@ fn store(
     found: Option<Found>,
 ) -> Result<&'static str, Stop> {
     let expiration = flags.expiration.unwrap_or(Expiration::Never);
-    let attributes = Attributes { flags: flags.client_flags, expiration, marks: Marks::NONE };
+    let attributes = Attributes { flags: flags.client_flags, lifetime: Lifetime::of(expiration), marks: Marks::NONE };
     let value = ctx.value(2);
     let Some(found) = found else {
         let compares = flags.id.is_some() && matches!(mode, b'S' | b'R');
@@ -295,7 +296,7 @@ fn store(
         b'S' | b'R' if ids == Ids::Older && flags.marks_stale => {
             let marks = Marks { is_stale: true, ..found.marks };
             let expiration = found.expire_at.map_or(Expiration::Never, Expiration::At);
-            item::store(ctx, key, value, &Attributes { expiration, marks, ..attributes })?;
+            item::store(ctx, key, value, &Attributes { lifetime: Lifetime::of(expiration), marks, ..attributes })?;
         }
         _ if ids != Ids::Fit => return Ok(OTHER_ID),
         b'S' | b'R' => item::store(ctx, key, value, &attributes)?,
@@ -373,7 +374,7 @@ pub fn arithmetic(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             Outcome::OtherType => return Err(TYPE_MISMATCH),
         },
         None if flags.vivify.is_some() => {
-            let attributes = Attributes { flags: 0, expiration: Expiration::Never, marks: Marks::NONE };
+            let attributes = Attributes { flags: 0, lifetime: Lifetime::of(Expiration::Never), marks: Marks::NONE };
             item::store(ctx, &key, Value::Bytes(flags.initial.to_string().as_bytes()), &attributes)?;
             tally::count(ctx.stats, op, tally::Outcome::Miss);
             (flags.initial, None, true)

@@ -1,7 +1,8 @@
 //! Commands that store items: `set`, `add`, `replace`, `append`, `prepend`, `cas`.
 
-use crate::arguments::{answer, expiration, number, refuse};
+use crate::arguments::{answer, lifetime, number, refuse};
 use crate::item::{self, Attributes, Marks, TYPE_MISMATCH};
+use crate::sticky;
 use crate::tally::{self, Op, Outcome};
 use command::{Ctx, Stop};
 use engine::{Key, Type};
@@ -34,9 +35,9 @@ fn look(ctx: &mut Ctx<'_>, key: &Key<'_>) -> Result<Found, Stop> {
 fn store(ctx: &mut Ctx<'_>, key: &Key<'_>) -> Result<(), Stop> {
     // The parser has seen that it fits.
     let flags = number(&ctx.args, 3)? as u32;
-    let expiration = expiration(&ctx.args, 4, ctx.now())?;
+    let lifetime = lifetime(ctx, 4)?;
     let value = ctx.value(2);
-    item::store(ctx, key, value, &Attributes { flags, expiration, marks: Marks::NONE })
+    item::store(ctx, key, value, &Attributes { flags, lifetime, marks: Marks::NONE })
 }
 
 fn store_if(ctx: &mut Ctx<'_>, holds: fn(Found) -> bool) -> Result<(), Stop> {
@@ -82,6 +83,7 @@ fn extend(ctx: &mut Ctx<'_>, join: fn(&[u8], &[u8]) -> Vec<u8>) -> Result<(), St
     let key = ctx.key(1);
     let value = ctx.value(2);
     let bytes_max = item::bytes_max(ctx);
+    sticky::check_growth(ctx, &key, value.bytes().len(), item::NO_ROOM)?;
     let joined = match ctx.ks.read_to_edit(&key)? {
         None => None,
         Some(entry) if entry.kind != Type::String => return refuse(ctx, COUNT, TYPE_MISMATCH),

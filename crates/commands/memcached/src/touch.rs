@@ -1,8 +1,9 @@
 //! Commands about an item's time: `touch`, `gat`, `gats`, `delete`.
 
-use crate::arguments::{answer, expiration};
+use crate::arguments::{Lifetime, answer, lifetime};
 use crate::get::END;
 use crate::item;
+use crate::sticky;
 use crate::tally::{Op, Outcome, count};
 use command::{Ctx, Stop};
 use engine::{Key, Type};
@@ -10,12 +11,16 @@ use proto::memcached::Command;
 use types::generic;
 use types::string::Expiration;
 
+/// An item does not become sticky, nor does a sticky one cease to be.
+const BAD_VALUE: Stop = Stop::error("CLIENT_ERROR bad value");
+
 /// Gives the entry another expiration, if there is an entry.
-fn expire(ctx: &mut Ctx<'_>, key: &Key<'_>, expiration: Expiration) -> Result<bool, Stop> {
-    if ctx.ks.read_stored(key)?.is_none() {
-        return Ok(false);
+fn expire(ctx: &mut Ctx<'_>, key: &Key<'_>, lifetime: Lifetime) -> Result<bool, Stop> {
+    let Some(was_sticky) = ctx.ks.read_stored(key)?.map(|entry| entry.is_sticky()) else { return Ok(false) };
+    if was_sticky != lifetime.is_sticky && sticky::bytes_max(ctx) > 0 {
+        return Err(BAD_VALUE);
     }
-    match expiration {
+    match lifetime.expiration {
         Expiration::At(at) => generic::expire_at(ctx.ks, key, at, Default::default())?,
         Expiration::Never | Expiration::Keep => generic::persist(ctx.ks, key)?,
     };
@@ -24,8 +29,8 @@ fn expire(ctx: &mut Ctx<'_>, key: &Key<'_>, expiration: Expiration) -> Result<bo
 
 /// `touch key exptime`
 pub fn touch(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let (key, expiration) = (ctx.key(1), expiration(&ctx.args, 2, ctx.now())?);
-    let was_there = expire(ctx, &key, expiration)?;
+    let (key, lifetime) = (ctx.key(1), lifetime(ctx, 2)?);
+    let was_there = expire(ctx, &key, lifetime)?;
     count(ctx.stats, Op::Touch, if was_there { Outcome::Hit } else { Outcome::Miss });
     answer(ctx, 3, if was_there { "TOUCHED" } else { "NOT_FOUND" });
     Ok(())
@@ -52,7 +57,7 @@ pub fn gats_more(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 }
 
 fn get_and_touch(ctx: &mut Ctx<'_>, command: Command) -> Result<(), Stop> {
-    let (key, expiration) = (ctx.key(1), expiration(&ctx.args, 2, ctx.now())?);
+    let (key, lifetime) = (ctx.key(1), lifetime(ctx, 2)?);
     match command {
         Command::Gats | Command::GatsMore => item::get_with_id(ctx)?,
         _ => {
@@ -65,7 +70,7 @@ fn get_and_touch(ctx: &mut Ctx<'_>, command: Command) -> Result<(), Stop> {
     let is_item = ctx.ks.peek_head(&key)?.is_some_and(|entry| entry.kind == Type::String);
     count(ctx.stats, Op::Touch, if is_item { Outcome::Hit } else { Outcome::Miss });
     if is_item {
-        expire(ctx, &key, expiration)?;
+        expire(ctx, &key, lifetime)?;
     }
     if matches!(command, Command::Gat | Command::Gats) {
         ctx.reply.text_line(END);

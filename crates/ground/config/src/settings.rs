@@ -162,6 +162,8 @@ settings! {
     arcus_zkfailstop: bool,
     /// `arcus-join`: whether the node joins its cluster at a start.
     arcus_join: bool,
+    /// `arcus-sticky-limit`: what sticky items may take; 0 for no such items.
+    arcus_sticky_bytes_max: u64,
     /// `arcus-public-ip`: the address that clients are to use; empty for the host's own.
     arcus_public_ip: String,
     /// `unixsocket`: the path of the socket file, if there is one.

@@ -49,6 +49,7 @@ impl MemEngine {
     /// The key to evict next under the policies; the caller logs its deletion and removes it. `None` when nothing is in
     /// the scope of any. Each policy is as likely as there are entries in its scope.
     pub fn victim(&mut self, policies: &EvictionPolicies) -> Option<Key<'_>> {
+        self.close_sticky();
         let policy = policies.of(self.random_space(|id| policies.of(id))?)?;
         let scope = Scope { policies, policy };
         let (space, handle) = match policy.order {
@@ -87,7 +88,11 @@ impl MemEngine {
         let Some(id) = self.random_space_of(scope) else { return };
         let space = self.spaces[id.index()].as_mut().expect("a space with entries");
         let Self { heap, entries, stamps, hasher, rng, .. } = self;
+        let has_sticky = self.sticky.is_some();
         let mut offer = |handle: u32| {
+            if has_sticky && entries.entry(handle).is_sticky() {
+                return;
+            }
             let Some(score) = score(policy, entries.stamp(handle), || entries.expiration(handle), stamps) else {
                 return;
             };
@@ -136,6 +141,9 @@ impl MemEngine {
         let space = self.space(candidate.space)?;
         let is_it = |handle| self.hasher.hash(self.entries.key(handle)) == candidate.hash;
         let Found { handle, .. } = space.table.find_where(&self.heap, candidate.hash, is_it)?;
+        if self.is_kept(handle) {
+            return None;
+        }
         let expiration = || self.entries.expiration(handle);
         let score = score(scope.policy, self.entries.stamp(handle), expiration, &self.stamps)?;
         (score >= candidate.score).then_some(handle)
@@ -157,6 +165,7 @@ impl MemEngine {
             }
             if let Some(handle) = chosen
                 && (!policy.only_expiring() || self.entries.expiration(handle).is_some())
+                && !self.is_kept(handle)
             {
                 return Some((id, handle));
             }
@@ -171,24 +180,43 @@ impl MemEngine {
 
     /// A keyspace, as likely as it has entries in the scope of its policy.
     fn random_space(&mut self, policy_of: impl Fn(KeyspaceId) -> Option<EvictionPolicy>) -> Option<KeyspaceId> {
-        let populations = || {
-            self.spaces.iter().enumerate().filter_map(|(id, space)| {
-                let id = KeyspaceId(id as u32);
-                Some((id, population(space.as_ref()?, policy_of(id)?)))
-            })
-        };
-        let total: u64 = populations().map(|(_, population)| population).sum();
+        let total: u64 = self.populations(&policy_of).map(|(_, population)| population).sum();
         if total == 0 {
             return None;
         }
         let mut place = self.rng.below(total);
-        populations().find_map(|(id, population)| match place.checked_sub(population) {
+        self.populations(&policy_of).find_map(|(id, population)| match place.checked_sub(population) {
             Some(rest) => {
                 place = rest;
                 None
             }
             None => Some(id),
         })
+    }
+
+    /// The keyspaces that have a policy, with the number of entries in its scope.
+    fn populations(
+        &self,
+        policy_of: impl Fn(KeyspaceId) -> Option<EvictionPolicy>,
+    ) -> impl Iterator<Item = (KeyspaceId, u64)> {
+        self.spaces.iter().enumerate().filter_map(move |(id, space)| {
+            let id = KeyspaceId(id as u32);
+            Some((id, self.population(id, space.as_ref()?, policy_of(id)?)))
+        })
+    }
+
+    /// Entries in scope. None of a backed keyspace: its entries are dropped, never evicted. A sticky one does not
+    /// expire.
+    fn population(&self, id: KeyspaceId, space: &Space, policy: EvictionPolicy) -> u64 {
+        match policy.only_expiring() {
+            _ if space.backed.is_some() => 0,
+            true => space.expiring,
+            false => space.table.len() - self.sticky_items(id),
+        }
+    }
+
+    fn is_kept(&self, handle: u32) -> bool {
+        self.sticky.is_some() && self.entries.entry(handle).is_sticky()
     }
 
     /// Some entry in scope, found by walking from a random place on: what is left when sampling has no luck (V2).
@@ -200,7 +228,10 @@ impl MemEngine {
         let mut from = start;
         loop {
             let stretch = table.stretch(&self.heap, from);
-            let in_scope = |found: &Found| !policy.only_expiring() || self.entries.expiration(found.handle).is_some();
+            let in_scope = |found: &Found| {
+                let expires = || self.entries.expiration(found.handle).is_some();
+                (!policy.only_expiring() || expires()) && !self.is_kept(found.handle)
+            };
             if let Some(found) = table.entries_of(&self.heap, stretch).find(in_scope) {
                 return Some((id, found.handle));
             }
@@ -210,14 +241,6 @@ impl MemEngine {
             }
         }
     }
-}
-
-/// Entries in scope. None of a backed keyspace: its entries are dropped, never evicted.
-fn population(space: &Space, policy: EvictionPolicy) -> u64 {
-    if space.backed.is_some() {
-        return 0;
-    }
-    if policy.only_expiring() { space.expiring } else { space.table.len() }
 }
 
 fn samples_index(space: &Space, policy: EvictionPolicy) -> bool {

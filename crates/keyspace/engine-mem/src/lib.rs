@@ -51,6 +51,7 @@ mod region;
 mod shared_arena;
 mod space;
 mod stamp;
+mod sticky;
 mod table;
 mod tiered;
 mod wheel;

@@ -15,6 +15,7 @@ use crate::region::{Bytes, Lines};
 use crate::shared_arena::MemoryArena;
 use crate::space::Space;
 use crate::stamp::{SharedStampMode, Stamps};
+use crate::sticky::Sticky;
 use crate::table::{Found, Stretch, Table, TableMemory};
 use crate::tiered::state::Tiered;
 use crate::wheel::{Item, Wheel};
@@ -79,6 +80,8 @@ pub struct MemEngine {
     pub(crate) table_cleaning: Option<TableCleaning>,
     pub(crate) calm: Calm,
     pub(crate) pools: Vec<Pool>,
+    /// Entries that are never evicted; `None` until there is one.
+    pub(crate) sticky: Option<Box<Sticky>>,
     cas_ids: CasIds,
     /// Some keyspace is backed by rows.
     pub(crate) has_backed: bool,
@@ -160,6 +163,7 @@ impl MemEngine {
             table_cleaning: None,
             calm: Calm::default(),
             pools: Vec::new(),
+            sticky: None,
             has_backed: false,
             is_watched: false,
             last_ticket: 0,
@@ -241,6 +245,7 @@ impl MemEngine {
         self.clear(to);
         let Some(space) = self.spaces.get_mut(from.index()).and_then(Option::take) else { return };
         debug_assert!(space.backed.is_none());
+        self.move_sticky(to, from);
         self.handles_change();
         self.hints.publish(from, None);
         self.hints.publish(to, Some(space.table.directory()));
@@ -279,6 +284,11 @@ impl MemEngine {
             self.before_change(&self.key_of(id, &key), Some(found));
             return;
         }
+        if self.sticky.is_some() {
+            let key = self.entries.key(found.handle).to_vec();
+            self.open_sticky(id, &key);
+        }
+        let space = self.spaces[id.index()].as_ref().expect("the entry is in it");
         if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.hand_over(id, &space.table, &self.heap, &self.entries, found, self.mark);
         }
@@ -290,6 +300,7 @@ impl MemEngine {
     /// Before an entry is inserted: as [`Self::hand_over_to_others`].
     #[inline(never)]
     fn before_insert(&mut self, key: &Key<'_>) {
+        self.open_sticky(key.space, key.bytes);
         if self.has_backed {
             self.before_change(key, None);
         }
@@ -300,7 +311,8 @@ impl MemEngine {
 
     /// Whether changes are given to a checkpoint, or noted, or may leave a tier.
     pub(crate) fn look_who_watches(&mut self) {
-        self.is_watched = self.has_backed || self.checkpoint.is_some() || self.tiered.is_some();
+        let looks_at_all = self.has_backed || self.tiered.is_some() || self.sticky.is_some();
+        self.is_watched = looks_at_all || self.checkpoint.is_some();
     }
 
     /// After a change of the entry that was found: its place, its expiration.
@@ -337,7 +349,7 @@ impl MemEngine {
     }
 
     /// See [`Engine::cost_bytes`].
-    fn cost_of(&self, handle: u32) -> u64 {
+    pub(crate) fn cost_of(&self, handle: u32) -> u64 {
         let times = [self.entries.expiration(handle), self.entries.first_due(handle)];
         let items = times.iter().flatten().count() * ITEM_COST_BYTES;
         (self.entries.cost_bytes(handle) + CELL_COST_BYTES + items) as u64
@@ -664,6 +676,7 @@ impl Engine for MemEngine {
     }
 
     fn recode(&mut self, key: &Key<'_>, encoding: Encoding, value: Value<'_>) {
+        self.open_sticky(key.space, key.bytes);
         let found = self.find(key).expect("another form is for an entry that exists");
         // A running checkpoint may as well save the new form, so nothing is handed over.
         let handle = self.entries.recode(found.handle, key.bytes, encoding, value);
@@ -671,6 +684,7 @@ impl Engine for MemEngine {
     }
 
     fn reform(&mut self, key: &Key<'_>, change: &mut dyn FnMut(&mut Big)) {
+        self.open_sticky(key.space, key.bytes);
         let found = self.find(key).expect("another form of leaves is for a tree that exists");
         let first_due = self.entries.first_due(found.handle);
         self.entries.reform(found.handle, change);
@@ -724,7 +738,14 @@ impl Engine for MemEngine {
         let fields = kept.as_ref().map_or(fields, PackedFields::get);
         let handle = self.entries.set_fields(found.handle, fields);
         self.entry_changed(key, found, handle, None, None);
+        if fields.is_sticky() {
+            self.count_sticky(key);
+        }
         true
+    }
+
+    fn sticky_stored(&mut self, key: &Key<'_>) {
+        self.count_sticky(key);
     }
 
     fn cas_id(&mut self, key: &Key<'_>) -> Result<Option<u64>, Fetch> {
@@ -739,6 +760,7 @@ impl Engine for MemEngine {
         }
         let cas = self.cas_ids.give();
         let fields = Fields { cas, ..fields }.pack();
+        self.open_sticky(key.space, key.bytes);
         // A checkpoint holds no ids, so nothing is handed over.
         let handle = self.entries.set_fields(found.handle, fields.get());
         self.entry_changed(key, found, handle, None, None);
@@ -757,6 +779,7 @@ impl Engine for MemEngine {
         let Some(mut cleared) = self.spaces.get_mut(space.index()).and_then(Option::take) else { return };
         self.handles_change();
         self.hints.publish(space, None);
+        self.clear_sticky(space);
         self.retired.append(&mut cleared.take_wheels());
         let backed = cleared.backed.take();
         let in_cut = self.checkpoint.is_some() && backed.is_none();
@@ -874,6 +897,7 @@ impl Engine for MemEngine {
 
     fn clean(&mut self, budget: usize) -> bool {
         self.tell_size();
+        self.close_sticky();
         self.clean_some(budget)
     }
 

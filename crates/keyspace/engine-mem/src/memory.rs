@@ -14,6 +14,9 @@ pub struct MemoryUse {
     index: AtomicU64,
     large: AtomicU64,
     thawed: AtomicU64,
+    /// Sticky entries, and what they take; it is in the others.
+    sticky_items: AtomicU64,
+    sticky_bytes: AtomicU64,
     /// Values that are stored compressed; what they take is in the others.
     pub(crate) compressed: CompressedCounters,
 }
@@ -67,6 +70,21 @@ impl MemoryUse {
     /// Counts that it goes.
     pub fn sub_stored(&self, bytes: &[u8]) {
         self.compressed.sub_stored(bytes);
+    }
+
+    /// How many entries are sticky, and what they take; of each shard, the one that is changing is missing.
+    pub fn sticky(&self) -> (u64, u64) {
+        (self.sticky_items.load(Ordering::Relaxed), self.sticky_bytes.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn add_sticky(&self, items: u64, bytes: u64) {
+        self.sticky_items.fetch_add(items, Ordering::Relaxed);
+        self.sticky_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sub_sticky(&self, items: u64, bytes: u64) {
+        self.sticky_items.fetch_sub(items, Ordering::Relaxed);
+        self.sticky_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Counts bytes taken.

@@ -133,6 +133,7 @@ impl MemEngine {
         value: &[u8],
         fields: Option<&PackedFields>,
     ) {
+        self.open_sticky(key.space, key.bytes);
         let Entry { kind, expire_at, stamp, fields: before, .. } = self.entries.entry(found.handle);
         let before = before.to_owned();
         let (value, fields) = (Value::Bytes(value), fields.unwrap_or(&before).get());
@@ -292,9 +293,10 @@ impl MemEngine {
             if fields.tier() != Some(moved.address) {
                 continue;
             }
-            let fields = fields.get();
+            let fields = fields.to_owned();
             let address = tier.append(&moved.record, Origin::Cleaning)?;
-            let fields = Fields { tier: Some(address), ..fields }.pack();
+            self.open_sticky(key.space, key.bytes);
+            let fields = Fields { tier: Some(address), ..fields.get().get() }.pack();
             let handle = self.entries.set_fields(found.handle, fields.get());
             if handle != found.handle {
                 self.entry_moved(&key, found, handle);

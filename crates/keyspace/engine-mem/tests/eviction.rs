@@ -3,7 +3,7 @@
 
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng};
-use engine::{Encoding, Engine, ExtFields, Key, NewEntry, Type, Value};
+use engine::{Encoding, Engine, ExtFields, Fields, Key, NewEntry, Type, Value};
 use engine_mem::{
     EvictionOrder, EvictionPolicies, EvictionPolicy, EvictionScope, MemEngine, MemoryUse, SharedStampMode, StampMode,
 };
@@ -16,18 +16,20 @@ const START: i64 = 1_700_000_000_000;
 
 struct Cache {
     engine: MemEngine,
+    memory: Arc<MemoryUse>,
     hasher: KeyHasher,
 }
 
 impl Cache {
     fn new(mode: StampMode) -> Self {
         let hasher = KeyHasher::new(&mut Rng::new(1));
-        let mut engine = MemEngine::new(hasher.clone(), Rng::new(2), Arc::new(MemoryUse::default()));
+        let memory = Arc::new(MemoryUse::default());
+        let mut engine = MemEngine::new(hasher.clone(), Rng::new(2), Arc::clone(&memory));
         engine.set_time(START);
         let shared = Arc::new(SharedStampMode::default());
         shared.set(mode);
         engine.follow_stamp_mode(&shared);
-        Self { engine, hasher }
+        Self { engine, memory, hasher }
     }
 
     fn set(&mut self, number: u64, expire_at: Option<i64>) {
@@ -276,4 +278,72 @@ fn each_keyspace_has_its_own_policy() {
     while evict(&policies).is_some() {}
     assert_eq!(evict(&EvictionPolicies::default()), None);
     assert_eq!([SPACE, KEPT, EXPIRING].map(|space| cache.engine.len(space)), [0, 1_000, 500]);
+}
+
+/// Sticky entries stay until nothing else is left, and are counted through every kind of change: what the counts say is
+/// what a walk over all entries finds.
+#[test]
+fn sticky_entries_stay_and_are_counted() {
+    const OTHER: KeyspaceId = KeyspaceId(1);
+    let mut cache = Cache::new(StampMode::Recency);
+    let mut rng = Rng::new(7);
+    let sticky = Fields { is_sticky: true, ..Fields::default() }.pack();
+    for step in 0..20_000u64 {
+        let (number, space) = (rng.below(300), if rng.one_in(3) { OTHER } else { SPACE });
+        let bytes = number.to_le_bytes();
+        let key = Key::new(&cache.hasher, space, &bytes);
+        let is_there = cache.engine.read(&key, false).unwrap().is_some();
+        let value = [b'v'; 200];
+        let value = Value::Bytes(&value[..rng.below(200) as usize]);
+        let is_sticky = rng.one_in(2);
+        let fields = if is_sticky { sticky.get() } else { ExtFields::NONE };
+        match rng.below(8) {
+            0..3 => {
+                let new = NewEntry { kind: Type::String, encoding: Encoding::PLAIN, value, expire_at: None, fields };
+                cache.engine.write(&key, &new);
+                if is_sticky {
+                    cache.engine.sticky_stored(&key);
+                }
+            }
+            3 => _ = cache.engine.remove(&key),
+            4 => _ = cache.engine.set_fields(&key, fields),
+            5 => _ = cache.engine.set_expiration(&key, rng.one_in(2).then_some(START + 1_000_000)),
+            6 => _ = cache.engine.cas_id(&key),
+            _ if is_there => _ = cache.engine.splice(&key, rng.below(300), b"more"),
+            _ if rng.one_in(50) => cache.engine.clear(space),
+            _ => {}
+        }
+        if step % 100 == 0 {
+            cache.engine.clean(1);
+            assert_eq!(cache.memory.sticky(), walked(&mut cache.engine, &[SPACE, OTHER]), "step {step}");
+        }
+    }
+    let kept = walked(&mut cache.engine, &[SPACE, OTHER]);
+    assert!(kept.0 > 20, "{kept:?}");
+    let lru = EvictionPolicy { scope: EvictionScope::All, order: EvictionOrder::Lru };
+    let random = EvictionPolicy { scope: EvictionScope::All, order: EvictionOrder::Random };
+    let policies = EvictionPolicies::new(Some(lru), vec![(OTHER, Some(random))]);
+    while let Some(key) = cache.engine.victim(&policies) {
+        let (space, bytes) = (key.space, key.bytes.to_vec());
+        assert!(cache.engine.remove(&Key::new(&cache.hasher, space, &bytes)));
+    }
+    cache.engine.clean(1);
+    assert_eq!((cache.memory.sticky(), cache.engine.len(SPACE) + cache.engine.len(OTHER)), (kept, kept.0));
+}
+
+/// How many sticky entries there are, and what they take.
+fn walked(engine: &mut MemEngine, spaces: &[KeyspaceId]) -> (u64, u64) {
+    let mut counts = (0, 0);
+    for space in spaces {
+        let mut from = Some(0);
+        while let Some(at) = from {
+            let visit = &mut |entry: &engine::Entry<'_>, cost: u64| {
+                if entry.is_sticky() {
+                    counts = (counts.0 + 1, counts.1 + cost);
+                }
+            };
+            from = engine.survey(*space, at, visit).next;
+        }
+    }
+    counts
 }

@@ -99,6 +99,12 @@ impl<'a> Entry<'a> {
         self.encoding.0 == Encoding::AWAY.0 && matches!(self.value, Value::Bytes([]))
     }
 
+    /// Whether it is never evicted: it has the sticky mark, and no expiration.
+    #[inline]
+    pub fn is_sticky(&self) -> bool {
+        self.fields.is_sticky() && self.expire_at.is_none()
+    }
+
     /// The entry as an empty string, for an entry whose value cannot be read.
     pub fn without_value(&self) -> Self {
         Self { kind: Type::String, encoding: Encoding::PLAIN, value: Value::Bytes(&[]), ..*self }

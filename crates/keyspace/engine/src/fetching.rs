@@ -217,6 +217,10 @@ impl<E: Engine> Engine for FetchingEngine<E> {
         self.inner.set_fields(key, fields)
     }
 
+    fn sticky_stored(&mut self, key: &Key<'_>) {
+        self.inner.sticky_stored(key);
+    }
+
     fn cas_id(&mut self, key: &Key<'_>) -> Result<Option<u64>, Fetch> {
         self.fetch(key)?;
         self.inner.cas_id(key)

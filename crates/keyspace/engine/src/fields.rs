@@ -147,7 +147,7 @@ pub struct Fields<'a> {
     pub flags: u32,
     /// CAS id of a memcached item; 0 means that none was given (X3).
     pub cas: u64,
-    /// Whether the item is never to be evicted. Eviction does not look at it yet.
+    /// Whether the item is never to be evicted while it has no expiration.
     pub is_sticky: bool,
     /// Attributes of an ARCUS item, at most [`ATTRIBUTES_BYTES_MAX`]; empty means absent.
     pub attributes: &'a [u8],
@@ -266,6 +266,12 @@ impl<'a> ExtFields<'a> {
     #[inline]
     pub fn has_attributes(self) -> bool {
         self.0.first().is_some_and(|presence| presence & ATTRIBUTES != 0)
+    }
+
+    /// Whether there is the mark of an entry that is never evicted.
+    #[inline]
+    pub fn is_sticky(self) -> bool {
+        self.0.first().is_some_and(|presence| presence & STICKY != 0)
     }
 
     /// The packed bytes; none without any field.

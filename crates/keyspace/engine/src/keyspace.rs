@@ -342,6 +342,9 @@ pub trait Engine: Send {
     /// Replaces all optional fields of the entry. False when nothing is stored there.
     fn set_fields(&mut self, key: &Key<'_>, fields: ExtFields<'_>) -> bool;
 
+    /// An entry was stored under the key that is [sticky](Entry::is_sticky): an engine that evicts counts these.
+    fn sticky_stored(&mut self, _key: &Key<'_>) {}
+
     /// The CAS id of the live string under the key, given now if it has none; `None` when there is no such string. When
     /// the string is edited it gets another id, and when it is replaced it loses its id. Its expiration and its other
     /// fields change without one. Ids are in memory only (X3 of [`crate::fields`]): giving one is no change, as

@@ -82,7 +82,11 @@ fn apply_fields<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) {
             // Only a checkpoint has addresses.
             let encoding = if fields.get().tier().is_some() { Encoding::AWAY } else { encoding };
             let entry = NewEntry { kind, encoding, value, expire_at, fields: fields.get() };
-            engines.engine(key).write(key, &entry);
+            let engine = engines.engine(key);
+            engine.write(key, &entry);
+            if fields.get().is_sticky() {
+                engine.sticky_stored(key);
+            }
         }
         Effect::Meta { ref key, fields } => set_fields(engines, key, &fields.get()),
         _ => unreachable!("only these have fields"),
@@ -181,6 +185,10 @@ impl Taken {
     fn put<E: Engines + ?Sized>(&self, engines: &mut E, to: &Key<'_>) {
         let Self { kind, encoding, ref value, expire_at, ref fields } = *self;
         let (value, fields) = (value.value(), fields.get());
-        engines.engine(to).write(to, &NewEntry { kind, encoding, value, expire_at, fields });
+        let engine = engines.engine(to);
+        engine.write(to, &NewEntry { kind, encoding, value, expire_at, fields });
+        if fields.is_sticky() {
+            engine.sticky_stored(to);
+        }
     }
 }

@@ -36,6 +36,8 @@ pub struct New {
     pub flags: u32,
     /// When it expires; `None` means never.
     pub expire_at: Option<UnixMs>,
+    /// Whether it is never evicted.
+    pub is_sticky: bool,
     /// Its attributes.
     pub attributes: Attributes,
 }
@@ -132,7 +134,9 @@ pub fn create(ks: &mut dyn Keyspace, key: &Key<'_>, kind: Type, new: &New) -> Re
 
 fn put(ks: &mut dyn Keyspace, key: &Key<'_>, kind: Type, new: &New) {
     let attributes = new.attributes.encode();
-    let fields = engine::Fields { flags: new.flags, attributes: &attributes, ..Default::default() }.pack();
+    let fields =
+        engine::Fields { flags: new.flags, is_sticky: new.is_sticky, attributes: &attributes, ..Default::default() }
+            .pack();
     let (mut buffer, encoding, value) = (Vec::new(), Encoding::PACKED, Value::Bytes(&[]));
     let (expire_at, fields) = (new.expire_at, fields.get().tagged(&mut buffer));
     ks.apply(&Effect::StoreWith { key: *key, kind, encoding, value, expire_at, fields });

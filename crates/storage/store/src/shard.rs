@@ -198,6 +198,10 @@ impl Engine for ShardEngine {
         either!(self, it => it.set_fields(key, fields))
     }
 
+    fn sticky_stored(&mut self, key: &Key<'_>) {
+        either!(self, it => it.sticky_stored(key))
+    }
+
     fn cas_id(&mut self, key: &Key<'_>) -> Result<Option<u64>, Fetch> {
         either!(self, it => it.cas_id(key))
     }

@@ -3,6 +3,7 @@
 use super::tree_words::{bkey_of, bkey_text};
 use super::{Request, action_of, overflow_of};
 use crate::arguments::{expiration_of, remaining_seconds};
+use crate::sticky;
 use crate::tally::Op;
 use base::UnixMs;
 use command::{Ctx, Stop};
@@ -76,6 +77,7 @@ struct Item {
     kind: Type,
     flags: u32,
     expire_at: Option<UnixMs>,
+    is_sticky: bool,
     len: u64,
     attributes: Attributes,
     /// The smallest and the largest key of a b+tree with elements.
@@ -84,17 +86,18 @@ struct Item {
 
 impl Item {
     fn of(entry: &Entry<'_>, now: UnixMs) -> Result<Self, TypeError> {
-        let (kind, expire_at) = (entry.kind, entry.expire_at);
+        let (kind, expire_at, is_sticky) = (entry.kind, entry.expire_at, entry.is_sticky());
         if kind == Type::String {
             let flags = entry.fields.get().flags;
-            return Ok(Self { kind, flags, expire_at, len: 0, attributes: Attributes::default_of(kind), ends: None });
+            let attributes = Attributes::default_of(kind);
+            return Ok(Self { kind, flags, expire_at, is_sticky, len: 0, attributes, ends: None });
         }
         let (attributes, flags) = Attributes::of_entry(entry);
         let ends = match kind {
             Type::Btree => Tree::of_entry(entry).ok().and_then(|tree| tree.view.min().zip(tree.view.max())),
             _ => None,
         };
-        Ok(Self { kind, flags, expire_at, len: attributed::len(entry, now)?, attributes, ends })
+        Ok(Self { kind, flags, expire_at, is_sticky, len: attributed::len(entry, now)?, attributes, ends })
     }
 
     fn read(ctx: &mut Ctx<'_>, key: &Key<'_>) -> Result<Option<Self>, Stop> {
@@ -110,6 +113,7 @@ impl Item {
         match name {
             Name::Type => type_name(self.kind).to_owned(),
             Name::Flags => self.flags.to_string(),
+            Name::ExpireTime if self.is_sticky => sticky::SECONDS.to_string(),
             Name::ExpireTime => self.expire_at.map_or(0, |at| remaining_seconds(at, now)).to_string(),
             Name::Count => self.len.to_string(),
             Name::MaxCount => self.attributes.count_max().to_string(),
@@ -224,8 +228,9 @@ impl Change {
     fn parse(name: &[u8], value: &[u8], item: &Item, now: UnixMs) -> Result<Self, &'static str> {
         let number = || parse_signed(value).filter(|number| i32::try_from(*number).is_ok()).ok_or(BAD_VALUE);
         let change = match Name::parse(name, item.kind).ok_or(NO_SUCH_NAME)? {
-            // Nothing is sticky, and nothing becomes so.
-            Name::ExpireTime if number()? == -1 => return Err(BAD_VALUE),
+            // Nothing becomes sticky, or ceases to be.
+            Name::ExpireTime if (number()? == sticky::SECONDS) != item.is_sticky => return Err(BAD_VALUE),
+            Name::ExpireTime if item.is_sticky => return Ok(Self::Expiration(Expiration::Never)),
             Name::ExpireTime => return Ok(Self::Expiration(expiration_of(number()?, now))),
             Name::MaxCount => {
                 let count = super::count_max_of(number()?);

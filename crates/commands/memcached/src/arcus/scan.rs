@@ -3,6 +3,7 @@
 use super::prefix;
 use crate::arguments::remaining_seconds;
 use crate::prefixes::Page;
+use crate::sticky;
 use base::glob;
 use command::{Ctx, Stop};
 use engine::Type;
@@ -107,7 +108,10 @@ pub fn keys(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         let is_wanted = options.kind.is_none_or(|kind| kind == entry.kind)
             && options.pattern.as_ref().is_none_or(|pattern| glob::matches(pattern, entry.key));
         if is_wanted {
-            let left = entry.expire_at.map_or(0, |at| remaining_seconds(at, now));
+            let left = match entry.is_sticky() {
+                true => sticky::SECONDS,
+                false => entry.expire_at.map_or(0, |at| remaining_seconds(at, now)),
+            };
             lines.push([entry.key, &[b' ', letter, b' '], left.to_string().as_bytes()].concat());
         }
     });

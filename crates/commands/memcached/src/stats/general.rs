@@ -190,6 +190,10 @@ fn collections(ctx: &mut Ctx<'_>) {
             }
         }
     }
+    let (items, bytes) = host.part::<Arc<Store>>().memory.sticky();
+    line(ctx, "sticky_items", items);
+    line(ctx, "sticky_bytes", bytes);
+    line(ctx, "sticky_limit", host.part::<Configuration>().current().arcus_sticky_bytes_max);
     line(ctx, "stat_prefixes", host.part::<Arc<Details>>().prefix_count());
 }
 

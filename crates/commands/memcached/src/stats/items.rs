@@ -22,6 +22,7 @@ pub fn items(ctx: &mut Ctx<'_>) {
     }
     let mut show = |name: &str, value: u64| line(ctx, &format!("items:1:{name}"), value);
     show("number", items);
+    show("sticky", store.memory.sticky().0);
     show("mem_requested", store.used_bytes());
     show("evicted", host.part::<Arc<Figures>>().sum(|worker| worker.evicted_keys.get()));
     show("outofmemory", refused_for_memory(host));

@@ -17,6 +17,7 @@ pub fn lines(ctx: &mut Ctx<'_>) {
     line(ctx, "tcpport", settings.memcached_port);
     line(ctx, "udpport", 0);
     let inter = settings.bind.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    line(ctx, "sticky_limit", settings.arcus_sticky_bytes_max);
     line(ctx, "inter", if inter.is_empty() { "NULL" } else { &inter });
     line(ctx, "verbosity", verbosity(&settings));
     line(ctx, "oldest", 0);

@@ -261,6 +261,14 @@ pub(super) static ARCUS: &[Directive] = &[
     )
     .at_start(),
     Directive::supported(
+        "arcus-sticky-limit",
+        size!(arcus_sticky_bytes_max: 0, u64::MAX),
+        "0",
+        "bytes",
+        "What sticky items may take: items with an expiration of -1, which are never evicted. Beyond it such an item is \
+         refused with an error. With 0 there are none, and -1 is what it is for memcached: expired at once.",
+    ),
+    Directive::supported(
         "arcus-public-ip",
         text!(arcus_public_ip),
         "",

@@ -51,7 +51,10 @@ const SETTINGS: &[Setting] = &[
         name: "eviction",
         means: Means::Choice { directive: "maxmemory-policy", if_true: "allkeys-lru", if_false: "noeviction" },
     },
-    Setting { name: "sticky_limit", means: Means::Fixed { most: 0, instead: "no item is sticky" } },
+    Setting {
+        name: "sticky_limit",
+        means: Means::Number { directive: "arcus-sticky-limit", unit: "", least: 0, most: u64::MAX },
+    },
     Setting {
         name: "max_list_size",
         means: Means::Fixed { most: 50_000, instead: "a list has up to 50,000 elements" },
@@ -261,7 +264,7 @@ mod tests {
     #[test]
     fn what_cannot_be_had_is_said_with_its_line() {
         for (text, problem) in [
-            ("\nsticky_limit=1", "line 2: sticky_limit=1: no item is sticky"),
+            ("\nsticky_limit=many", "line 2: sticky_limit=many: expected a number"),
             ("max_list_size=100000", "give 50000 at most"),
             ("prefix_delimiter=.", "a prefix ends at a colon"),
             ("use_persistence=maybe", "expected true or false"),
