@@ -15,7 +15,6 @@ near 100 %, it is what limits the throughput. Judge a server by its CPU time per
 
 import argparse
 import json
-import os
 import random
 import select
 import shutil
@@ -25,6 +24,8 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+
+import measured
 
 CONNECTIONS = 50
 ITEMS = 2_000_000
@@ -40,12 +41,6 @@ MODES = {
 }
 # Sets among ten requests; None: keys that are new.
 LOADS = {"insert only": None, "1:9": 1, "3:7": 3}
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Server:
@@ -68,9 +63,7 @@ class Server:
         return socket.create_connection(("127.0.0.1", self.port))
 
     def cpu_seconds(self):
-        with open(f"/proc/{self.process.pid}/stat") as stat:
-            fields = stat.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return measured.cpu_seconds(self.process.pid)
 
     def ask(self, *words):
         """The reply to a command of RESP, as far as it comes at once."""
@@ -86,7 +79,7 @@ class Server:
 
 
 def start(name, options):
-    directory, port = tempfile.mkdtemp(prefix="onggi-arcus-", dir=options.directory), free_port()
+    directory, port = tempfile.mkdtemp(prefix="onggi-arcus-", dir=options.directory), measured.free_port()
     if name == "memcached":
         argv = [options.memcached, "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-U", "0", "-t", "1",
                 "-m", "16384"]
@@ -100,7 +93,7 @@ def start(name, options):
         argv = [options.arcus, "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-t", "1", "-m", "16384",
                 "-E", engine, "-e", f"config_file={directory}/arcus.conf"]
         return Server(name, argv, directory, port)
-    resp = free_port()
+    resp = measured.free_port()
     argv = [options.onggi, "serve", "--http-port", "0", "--port", str(resp), "--memcached-port", str(port),
             "--workers", "1", "--dir", directory, "--save", "", "--compression", "off",
             "--auto-aof-rewrite-percentage", "0", *MODES[name]]

@@ -11,7 +11,6 @@ bytes. Onggi runs without log and compression.
 """
 
 import argparse
-import os
 import random
 import shutil
 import socket
@@ -20,16 +19,12 @@ import subprocess
 import tempfile
 import time
 
+import measured
+
 CONNECTIONS = 20
 KEYS = 50_000
 ITEMS = 2_000_000
 BUFFERS = 64
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Server:
@@ -37,12 +32,12 @@ class Server:
 
     def __init__(self, name, program):
         self.name, self.directory = name, tempfile.mkdtemp(prefix="onggi-bench-")
-        self.port = free_port()
+        self.port, self.resp_port = measured.free_port(), measured.free_port()
         argv = [program, "-u", "root", "-l", "127.0.0.1", "-p", str(self.port), "-U", "0", "-t", "1", "-m", "4096"]
         if name == "onggi":
             argv = [
                 program,
-                "serve", "--http-port", "0", "--port", str(free_port()), "--memcached-port", str(self.port),
+                "serve", "--http-port", "0", "--port", str(self.resp_port), "--memcached-port", str(self.port),
                 "--workers", "1", "--dir", self.directory, "--appendonly", "no", "--save", "", "--compression", "off",
             ]
         self.process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -55,17 +50,14 @@ class Server:
                 time.sleep(0.05)
         raise SystemExit(f"{name} does not answer")
 
-    def connect(self):
-        return socket.create_connection(("127.0.0.1", self.port))
+    def connect(self, resp=False):
+        return socket.create_connection(("127.0.0.1", self.resp_port if resp else self.port))
 
     def cpu_seconds(self):
-        with open(f"/proc/{self.process.pid}/stat") as stat:
-            fields = stat.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return measured.cpu_seconds(self.process.pid)
 
     def resident_bytes(self):
-        with open(f"/proc/{self.process.pid}/status") as status:
-            return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmRSS"))
+        return measured.resident_bytes(self.process.pid)
 
     def stop(self):
         self.process.kill()
@@ -100,6 +92,45 @@ KINDS = {
     "get of 10 keys": (b"END\r\n", lambda source: b"get " + b" ".join(any_key(source) for _ in range(10)) + b"\r\n"),
 }
 
+# Collections, half of them filled by ARCUS clients and half by Redis clients.
+TREES, ELEMENTS, TAKEN = 500, 600, 20
+
+
+def resp(*words):
+    words = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+
+
+def fresh(source):
+    return source.randrange(10_000, 1 << 60)
+
+
+def bop_insert(source):
+    number = fresh(source)
+    return b"bop insert b%d %d 16 create 0 0 0\r\n%016d\r\n" % (source.randrange(TREES), number, number % 10**16)
+
+
+def zadd(source):
+    number = fresh(source) >> 8
+    return resp("ZADD", "z%d" % source.randrange(TREES), number, b"%016d" % (number % 10**16))
+
+
+def lop_insert(source):
+    return b"lop insert l%d -1 16 create 0 0 0\r\n%016d\r\n" % (source.randrange(TREES), source.randrange(10**16))
+
+
+# Command: whether it is one of Redis clients, the end of a reply and how often it comes, the request.
+COLLECTIONS = {
+    "bop insert": (False, b"STORED\r\n", 1, bop_insert),
+    "lop insert": (False, b"STORED\r\n", 1, lop_insert),
+    "ZADD": (True, b":1\r\n", 1, zadd),
+    "bop get of 20": (False, b"END\r\n", 1,
+                      lambda source: b"bop get b%d 0..9999999999999999999 20\r\n" % source.randrange(TREES)),
+    "lop get of 20": (False, b"END\r\n", 1, lambda source: b"lop get l%d 0..19\r\n" % source.randrange(TREES)),
+    "ZRANGE of 20": (True, b"\r\n", 1 + 4 * TAKEN,
+                     lambda source: resp("ZRANGE", "z%d" % source.randrange(TREES), 0, TAKEN - 1, "WITHSCORES")),
+}
+
 
 def fill(server):
     connection = server.connect()
@@ -113,13 +144,19 @@ def microseconds(server, connections, kind, pipeline, requests):
     end, make = KINDS[kind]
     source = random.Random(1)
     buffers = [b"".join(make(source) for _ in range(pipeline)) for _ in range(BUFFERS)]
+    return microseconds_of(server, connections, buffers, (end, pipeline), (pipeline, requests))
+
+
+def microseconds_of(server, connections, buffers, reply, counts):
+    """Server CPU of one request. A reply ends like this so many times; a buffer has so many requests, of so many."""
+    (end, ends), (pipeline, requests) = reply, counts
     before, done, at = server.cpu_seconds(), 0, 0
     while done < requests:
         for connection in connections:
-            connection.sendall(buffers[at % BUFFERS])
+            connection.sendall(buffers[at % len(buffers)])
             at += 1
         for connection in connections:
-            receive(connection, end, pipeline)
+            receive(connection, end, ends)
         done += pipeline * len(connections)
     return (server.cpu_seconds() - before) / done * 1e6
 
@@ -144,6 +181,48 @@ def measure_cpu(programs, rounds, requests):
     finally:
         for server in servers:
             server.stop()
+
+
+def measure_collections(program, rounds, requests):
+    """Collections of ARCUS beside a sorted set of Redis clients, on one server; then the memory of b+trees."""
+    server = Server("onggi", program)
+    try:
+        connections = {is_resp: [server.connect(is_resp) for _ in range(CONNECTIONS)] for is_resp in (False, True)}
+        source = random.Random(3)
+        for kind in ("bop insert", "lop insert", "ZADD"):
+            is_resp, end, ends, make = COLLECTIONS[kind]
+            for _ in range(TREES * ELEMENTS // 500):
+                connections[is_resp][0].sendall(b"".join(make(source) for _ in range(500)))
+                receive(connections[is_resp][0], end, 500 * ends)
+        print("\n| | us | relative to ZADD or ZRANGE |\n|---|---:|---:|")
+        for pipeline in (1, 16):
+            found = {kind: [] for kind in COLLECTIONS}
+            for _ in range(rounds):
+                for kind, (is_resp, end, ends, make) in COLLECTIONS.items():
+                    count = requests // 2 if pipeline > 1 else requests // 8
+                    # Elements are new with every request.
+                    buffers = [b"".join(make(source) for _ in range(pipeline)) for _ in range(count // pipeline + CONNECTIONS)]
+                    found[kind].append(microseconds_of(
+                        server, connections[is_resp], buffers, (end, ends * pipeline), (pipeline, count)))
+            for kind, all in found.items():
+                beside = statistics.median(found["ZADD" if kind.endswith(("insert", "ADD")) else "ZRANGE of 20"])
+                print(f"| {kind}, pipeline {pipeline} | {statistics.median(all):.2f} ({min(all):.2f} to {max(all):.2f}) | "
+                      f"{statistics.median(all) / beside:.2f} |", flush=True)
+    finally:
+        server.stop()
+    server = Server("onggi", program)
+    try:
+        connection, before, trees = server.connect(), server.resident_bytes(), 2000
+        for tree in range(trees):
+            connection.sendall(b"".join(
+                b"bop insert tree:%d %d 16 create 0 0 0\r\n%016d\r\n" % (tree, number * 7919 + 10**15, number)
+                for number in range(ELEMENTS)))
+            receive(connection, b"STORED\r\n", ELEMENTS)
+        time.sleep(1)
+        each = (server.resident_bytes() - before) / trees / ELEMENTS
+        print(f"\nAn element of a b+tree of {ELEMENTS} (key of 8 bytes, data of 16): {each:.1f} bytes")
+    finally:
+        server.stop()
 
 
 def bytes_per_item(name, program, flags, exptime):
@@ -174,8 +253,12 @@ def main():
     parser.add_argument("--memcached", default="memcached")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--requests", type=int, default=400_000)
+    parser.add_argument("--collections", action="store_true", help="ARCUS' collections in place of items")
     options = parser.parse_args()
     programs = [("onggi", options.onggi), ("memcached", options.memcached)]
+    if options.collections:
+        measure_collections(options.onggi, options.rounds, options.requests)
+        return
     measure_cpu(programs, options.rounds, options.requests)
     measure_memory(programs)
 

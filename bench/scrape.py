@@ -21,20 +21,9 @@ import threading
 import time
 from pathlib import Path
 
+import measured
+
 SECONDS_MAX = 60
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def cpu_seconds(path):
-    """User and system time of a process or thread."""
-    fields = (path / "stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def run_ns(path):
@@ -114,7 +103,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=6)
     options = parser.parse_args()
-    port, http_port = free_port(), free_port()
+    port, http_port = measured.free_port(), measured.free_port()
     with tempfile.TemporaryDirectory() as directory:
         server = subprocess.Popen(
             [options.onggi, "serve", "--dir", directory, "--port", str(port), "--http-port", str(http_port), "--save",
@@ -146,9 +135,9 @@ def measure(options, server, port, http_port):
                 if watched:
                     watch.__enter__()
                 ops = commands_processed(port)
-                before, own, begun = cpu_seconds(process), run_ns(web), time.monotonic()
+                before, own, begun = measured.cpu_seconds(process.name), run_ns(web), time.monotonic()
                 window(options, port, test, options.seconds, "--no-load")
-                spent, own = cpu_seconds(process) - before, (run_ns(web) - own) / 1e9
+                spent, own = measured.cpu_seconds(process.name) - before, (run_ns(web) - own) / 1e9
                 scraped = max(scraped, watch.bytes)
                 took, ops = time.monotonic() - begun, commands_processed(port) - ops
                 if watched:

@@ -644,3 +644,75 @@ fn both_see_one_data_set() {
     ask(true, "DEL e", ":1");
     ask(false, "lop get e 0", "NOT_FOUND");
 }
+
+/// With a limit, an expiration of -1 makes items sticky, of every type; without one it is that of memcached.
+#[test]
+fn items_are_sticky_within_a_limit() {
+    let mut server = TestServer::with_shards(memory, 4);
+    let (arcus, redis) = (server.connect_memcached(), server.connect());
+    server.run(redis, &["CONFIG", "SET", "arcus-sticky-limit", "1000"]);
+    let mut ask = |request: &str, expected: &str| {
+        let reply = String::from_utf8(server.send(arcus, wire(request).as_bytes())).unwrap();
+        assert_eq!(reply, wire(expected), "{request}");
+    };
+    ask("set a 1 -1 1|x", "STORED");
+    ask("getattr a", "ATTR type=kv|ATTR flags=1|ATTR expiretime=-1|END");
+    ask("touch a -1|touch a 10|gat 10 a", "TOUCHED|CLIENT_ERROR bad value|CLIENT_ERROR bad value");
+    ask("setattr a expiretime=5|setattr a expiretime=-1", "ATTR_ERROR bad value|OK");
+    ask("append a 0 0 1|y|incr n 1 0 -1 5|incr n 1|get a n", "STORED|5|6|VALUE a 1 2|xy|VALUE n 0 1|6|END");
+    ask("getattr n expiretime", "ATTR expiretime=-1|END");
+    ask("set b 0 0 1|x|touch b -1|setattr b expiretime=-1", "STORED|CLIENT_ERROR bad value|ATTR_ERROR bad value");
+    ask("set b 0 -2 1|x|get b", "STORED|END");
+    ask(
+        "sop insert s 1 create 1 -1 0|m|getattr s expiretime count",
+        "CREATED_STORED|ATTR expiretime=-1|ATTR count=1|END",
+    );
+    ask("setattr s maxcount=7|getattr s expiretime maxcount", "OK|ATTR expiretime=-1|ATTR maxcount=7|END");
+    ask(&format!("set c 0 -1 2000|{}", "x".repeat(2000)), "SERVER_ERROR out of memory storing object");
+    ask("get c", "END");
+    for number in 0..100 {
+        let reply = server.send(arcus, wire(&format!("lop insert l -1 50 create 0 -1 0|{number:050}")).as_bytes());
+        if reply != b"STORED\r\n" && reply != b"CREATED_STORED\r\n" {
+            assert_eq!(reply, b"SERVER_ERROR out of memory\r\n");
+            assert!(number > 5, "{number} elements fit");
+            return;
+        }
+    }
+    panic!("the limit does not hold");
+}
+
+/// What looks at many elements is answered by another thread, as it would be in a turn.
+#[test]
+fn long_reads_are_answered_by_another_thread() {
+    let mut server = TestServer::with_shards(memory, 4);
+    let client = server.connect_memcached();
+    let mut ask = |request: &str| String::from_utf8(server.send(client, wire(request).as_bytes())).unwrap();
+    for number in 0..3000 {
+        let eflag = number % 3;
+        assert!(ask(&format!("bop insert t {number} 0x0{eflag} 4 create 7 0 0|{number:04}")).ends_with("STORED\r\n"));
+    }
+    for tree in 0..300 {
+        for number in 0..3 {
+            let bkey = number * 300 + tree;
+            assert!(ask(&format!("bop insert s{tree:03} {bkey} 1 create {tree} 0 0|x")).ends_with("STORED\r\n"));
+        }
+    }
+    assert_eq!(ask("bop count t 0..9999 0 EQ 0x01"), "COUNT=1000\r\n");
+    assert_eq!(ask("bop get t 0..9999 0 EQ 0x02 2"), "VALUE 7 2\r\n2 0x02 4 0002\r\n5 0x02 4 0005\r\nEND\r\n");
+    let all: String = (0..3000).rev().map(|n| format!("{n} 0x0{} 4 {n:04}\r\n", n % 3)).collect();
+    assert_eq!(ask("bop get t 9999..0"), format!("VALUE 7 3000\r\n{all}END\r\n"));
+    assert_eq!(ask("bop get t 0..9999 0 EQ 0x07"), "NOT_FOUND_ELEMENT\r\n");
+    assert_eq!(
+        ask("bop mget 3 2 0..9999 0 EQ 0x02 1|t,x"),
+        "VALUE t OK 7 1\r\nELEMENT 2 0x02 4 0002\r\nVALUE x NOT_FOUND\r\nEND\r\n"
+    );
+    let names: Vec<String> = (0..300).map(|tree| format!("s{tree:03}")).collect();
+    let merged: String = (0..500).map(|bkey| format!("s{:03} {} {bkey} 1 x\r\n", bkey % 300, bkey % 300)).collect();
+    assert_eq!(
+        ask(&format!("bop smget 1199 300 0..9999 500 unique|{}", names.join(" "))),
+        format!("ELEMENTS 500\r\n{merged}MISSED_KEYS 0\r\nTRIMMED_KEYS 0\r\nEND\r\n"),
+    );
+    assert_eq!(ask("set kv 0 0 1|x"), "STORED\r\n");
+    assert_eq!(ask(&format!("bop smget 1202 301 0..9999 500 unique|{} kv", names.join(" "))), "TYPE_MISMATCH\r\n");
+    assert_eq!(ask(&format!("bop smget 1199 300 0x00..0xff 500 unique|{}", names.join(" "))), "BKEY_MISMATCH\r\n");
+}

@@ -80,12 +80,21 @@ const OF_ARCUS: &[(&str, Shown)] = &[
     ("A request before the login", Elsewhere("memcached_admin::clients_log_in_by_sasl")),
     ("`shutdown SECONDS` twice", Elsewhere("the queue of sweeps takes both: sweeps::flushes_wait_for_their_time")),
     ("`reload auth`", By(&[("reload auth", "ERROR|")])),
-    ("Expiration -1 (sticky) of a collection", By(&[("lop create l 0 -1 0", "SERVER_ERROR out of memory|")])),
+    (
+        "Expiration -1 (sticky) without `arcus-sticky-limit`",
+        By(&[("lop create l 0 -1 0|set a 0 -1 1|x|get a", "SERVER_ERROR out of memory|STORED|END|")]),
+    ),
+    (
+        "`sticky_limit` and the element that exceeds it",
+        Elsewhere("engine-mem's test sticky_entries_stay_and_are_counted: the entry that changes is missing"),
+    ),
     (
         "`max_list_size` and its relatives, `max_element_bytes`",
         By(&[
             ("lop create l 0 0 60000|getattr l maxcount", "CREATED|ATTR maxcount=50000|END|"),
-            ("config max_list_size", "CLIENT_ERROR ..."),
+            ("config max_list_size", "max_list_size 50000|END|"),
+            ("config max_list_size 60000", "CLIENT_ERROR the value is out of range..."),
+            ("config max_element_bytes 16384", "END|"),
         ]),
     ),
     ("A maximum of -1", By(&[("lop create l 0 0 -1|getattr l maxcount", "CREATED|ATTR maxcount=50000|END|")])),
@@ -101,10 +110,34 @@ const OF_ARCUS: &[(&str, Shown)] = &[
     ("A node that belongs to no service", Elsewhere("tests/memcached/cluster.py")),
     ("An ephemeral node of an earlier session", Elsewhere("tests/memcached/cluster.py")),
     ("`cluster join begin` and `end`", Elsewhere("it needs ZooKeeper: tests/memcached/cluster.py joins")),
-    ("Heartbeats to itself (`hbtimeout`, `hbfailstop`)", By(&[("config hbtimeout", "CLIENT_ERROR ...")])),
+    (
+        "Heartbeats to itself (`hbtimeout`, `hbfailstop`)",
+        By(&[("config hbtimeout", "SERVER_ERROR hbtimeout is not supported...")]),
+    ),
     ("Replicated clusters (`/arcus_repl`)", Elsewhere("nothing is there that could be shown")),
     ("`scrub`", Elsewhere("sweeps::a_scrub_is_for_administrators_and_looks_at_all_entries")),
-    ("`config`", By(&[("config maxconns|config scrub_count", "maxconns 10000|END|CLIENT_ERROR ...")])),
+    (
+        "`config`",
+        By(&[
+            ("config maxconns|config scrub_count", "maxconns 10000|END|SERVER_ERROR scrub_count is not supported..."),
+            ("config verbosity 2|config verbosity|config verbosity 3", "END|verbosity 2|END|CLIENT_ERROR bad value|"),
+            ("config memlimit 100|config memlimit", "END|memlimit 100|END|"),
+            (
+                "config sticky_limit 3|config sticky_limit|config sticky_limit x",
+                "END|sticky_limit 3|END|CLIENT_ERROR ...",
+            ),
+            (
+                "config chkpt_interval_pct_snapshot 50|config chkpt_interval_pct_snapshot",
+                "END|chkpt_interval_pct_snapshot 50|END|",
+            ),
+            (
+                "config chkpt_interval_min_logsize 9|config chkpt_interval_min_logsize",
+                "END|chkpt_interval_min_logsize 9|END|",
+            ),
+            ("config async_logging|config max_stats_prefixes", "async_logging on|END|max_stats_prefixes 10000|END|"),
+            ("config nonsense|config", "CLIENT_ERROR bad command line format|CLIENT_ERROR bad command line format|"),
+        ]),
+    ),
     ("`flush_prefix`", By(&[("flush_prefix none", "NOT_FOUND|"), ("set p:a 0 0 1|x|flush_prefix p", "STORED|OK|")])),
     ("`stats prefixes`", By(&[("set p:a 0 0 1|x", "STORED|"), ("stats prefixes", "PREFIX p itm 1 ...")])),
     (
@@ -113,7 +146,17 @@ const OF_ARCUS: &[(&str, Shown)] = &[
     ),
     ("`stats persistence`", Elsewhere("statistics::connections_and_persistence_are_shown")),
     ("`curr_prefixes` of `stats`", Elsewhere("nothing is there that could be shown")),
-    ("`dump`, `cmdlog`, `lqdetect`", By(&[("dump stop|cmdlog stats|lqdetect show", "ERROR|ERROR|ERROR|")])),
+    (
+        "`bop mget`, `bop smget`, `bop get` and `bop count` that look at many elements",
+        Elsewhere("arcus_clients::long_reads_are_answered_by_another_thread"),
+    ),
+    (
+        "`dump`, `cmdlog`, `lqdetect`",
+        By(&[(
+            "dump stop|cmdlog stats|lqdetect show",
+            "SERVER_ERROR ...scan key...SERVER_ERROR ...MONITOR...SLOWLOG...",
+        )]),
+    ),
 ];
 
 /// The first cells of the table under this title.

@@ -1,7 +1,7 @@
 //! Commands of ARCUS that walk over a database in steps: they answer at the end of the walk, and change what they say.
 
 use crate::harness::{SHARDS, TestServer, memory};
-use memcached::{NotAdded, Purpose, Sweep, Sweeps};
+use memcached::{Busy, Purpose, Sweep, Sweeps};
 use std::sync::Arc;
 
 struct Walker {
@@ -163,7 +163,7 @@ fn a_scrub_is_for_administrators_and_looks_at_all_entries() {
     assert_eq!(walker.say("scrub\r\n"), "CLIENT_ERROR unauthorized\r\n");
     let (store, sweeps) = (walker.server.store.clone(), walker.server.shared.host.part::<Arc<Sweeps>>().clone());
     assert_eq!(sweeps.scrub(&store, base::DbIndex(0), Purpose::Expired), Ok(()));
-    assert_eq!(sweeps.scrub(&store, base::DbIndex(0), Purpose::Expired), Err(NotAdded::Busy), "one at a time");
+    assert_eq!(sweeps.scrub(&store, base::DbIndex(0), Purpose::Expired), Err(Busy), "one at a time");
     assert_eq!(walker.say("stats scrub\r\n"), "STAT scrubber:status running\r\nEND\r\n");
     let reply = walker.say("stats scrub\r\n");
     assert!(reply.contains("STAT scrubber:visited 3000\r\nSTAT scrubber:cleaned 0\r\n"), "{reply}");

@@ -81,6 +81,13 @@ def eviction(job):
     area = areas.module(HOME, "eviction")
     with onggi(options=area.OPTIONS) as server:
         job.check("each database is evicted by its own policy", area.run(server))
+    with onggi(options=area.STICKY_OPTIONS) as server:
+        def restart():
+            server.process.kill()
+            server.process.wait()
+            server.start()
+            wait_for(server.memcached_port)
+        job.check("sticky items stay, within their limit, and survive a kill", area.sticky(server, restart))
 
 
 def login(job):
@@ -91,7 +98,7 @@ def login(job):
 
 def hostile(job):
     area = areas.module(HOME, "hostile")
-    with onggi() as server:
+    with onggi(options=area.OPTIONS) as server:
         area.run(
             server,
             job.seed,

@@ -35,6 +35,8 @@ pub enum Operand {
     Bytes(SharedBytes),
     /// The request alone.
     Nothing,
+    /// Copies of this many bytes, which the function holds.
+    Copies(usize),
 }
 
 impl Operand {
@@ -52,6 +54,7 @@ impl Operand {
             Self::Tree(tree) => tree.content_bytes(),
             Self::Bytes(bytes) => bytes.len(),
             Self::Nothing => 0,
+            Self::Copies(bytes) => *bytes,
         }
     }
 }
@@ -204,6 +207,23 @@ impl Ctx<'_> {
         }
         let wake = self.wake();
         Err(self.prepare(Chore::begin(&CHORES, of, make, wake)))
+    }
+
+    /// What [`Ctx::make_of_copies`] has made for this request, which runs again.
+    pub fn made_of_copies<T: Send + 'static>(&mut self) -> Option<T> {
+        self.take_prepared::<Chore<T>>().and_then(|chore| chore.take())
+    }
+
+    /// Has another thread make the reply to a read of much, from copies and shared trees that `make` holds: this many
+    /// bytes. Then the request runs again, and [`Ctx::made_of_copies`] gives it. The reply shows what was there when
+    /// the copies were made, a moment between the request and its reply. Call it where [`Ctx::may_prepare`] says so.
+    pub fn make_of_copies<T: Send + 'static>(
+        &mut self,
+        bytes: usize,
+        make: impl FnOnce() -> T + Send + 'static,
+    ) -> Stop {
+        let wake = self.wake();
+        self.prepare(Chore::begin(&CHORES, Operand::Copies(bytes), make, wake))
     }
 
     /// What a slow function makes of the request alone, on a thread for passwords. The request then runs again with it.

@@ -6,6 +6,7 @@
 
 mod attributes;
 mod cluster;
+pub mod config;
 mod help;
 mod list;
 mod map;
@@ -22,6 +23,7 @@ pub use cluster::for_administrators;
 
 use crate::arguments::expiration_of;
 use crate::details;
+use crate::key_prefix::has_good_prefix;
 use crate::sticky;
 use crate::tally::{self, Op, Outcome};
 use command::{Args, Ctx, Stop};
@@ -200,18 +202,6 @@ fn new_of(ctx: &Ctx<'_>, key: &[u8], create: &Create, kind: Type) -> Result<New,
     Ok(New { flags: create.flags, expire_at, is_sticky, attributes })
 }
 
-/// The prefix of a key: what precedes the first colon that is not its first byte.
-pub fn prefix_of(key: &[u8]) -> Option<&[u8]> {
-    let at = key.iter().skip(1).position(|byte| *byte == b':')?;
-    key.get(..at.saturating_add(1))
-}
-
-/// Whether the prefix of a key, if it has one, has only characters that ARCUS allows.
-pub fn has_good_prefix(key: &[u8]) -> bool {
-    let is_good = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-+.".contains(byte);
-    prefix_of(key).is_none_or(|prefix| prefix.first() != Some(&b'-') && prefix.iter().all(is_good))
-}
-
 /// `xop create key attributes`
 fn create(ctx: &mut Ctx<'_>, family: Family) -> Result<(), Stop> {
     let op = match family {
@@ -241,25 +231,4 @@ fn value_line(reply: &mut proto::ReplyBuffer, flags: u32, count: u64) {
 /// `bytes data`
 fn element_line(reply: &mut proto::ReplyBuffer, data: &[u8]) {
     reply.words_line(&[], Some(data.len()), data);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn prefixes_end_at_the_first_colon_behind_the_first_byte() {
-        for (key, prefix, is_good) in [
-            ("a:b:c", Some("a"), true),
-            (":a:b", Some(":a"), false),
-            ("a", None, true),
-            (":a", None, true),
-            ("a b:c", Some("a b"), false),
-            ("-a:b", Some("-a"), false),
-            ("a-:b", Some("a-"), true),
-        ] {
-            assert_eq!(prefix_of(key.as_bytes()), prefix.map(str::as_bytes), "{key}");
-            assert_eq!(has_good_prefix(key.as_bytes()), is_good, "{key}");
-        }
-    }
 }

@@ -7,7 +7,7 @@
 //!
 //! While it is off, commands that get and store items have rows without a trace of this.
 
-use crate::arcus::{has_good_prefix, prefix_of};
+use crate::key_prefix::{has_good_prefix, prefix_of};
 use crate::prefixes::NULL;
 use crate::tally::{OPS, Op, Outcome};
 use crate::{delta, get, meta, storage, touch};

@@ -17,6 +17,7 @@ mod delta;
 mod details;
 mod get;
 mod item;
+mod key_prefix;
 mod meta;
 mod meta_flags;
 mod prefixes;
@@ -32,4 +33,4 @@ mod touch;
 
 pub use details::Details;
 pub use rows::{Mode, Rows};
-pub use sweep::{NotAdded, Purpose, Sweep, Sweeps, silence};
+pub use sweep::{Busy, Purpose, Sweep, Sweeps, silence};

@@ -9,7 +9,7 @@
 //! S2. A removal is a change as any other: it is in the log, and a replica makes it.
 //! S3. The queue is bounded, since each command adds to it.
 
-use crate::arcus::prefix_of;
+use crate::key_prefix::prefix_of;
 use crate::prefixes::{Page, Prefixes};
 use admin::{EndOrder, ShutdownRequest};
 use arcus::Ring;
@@ -151,12 +151,9 @@ pub struct Scrubbed {
     pub removed: u64,
 }
 
-/// Why a sweep cannot be added.
+/// A sweep cannot be added: too many wait, or another scrub does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotAdded {
-    /// Too many wait, or another scrub does.
-    Busy,
-}
+pub struct Busy;
 
 /// The sweeps of a server.
 #[derive(Default)]
@@ -182,11 +179,11 @@ impl Sweeps {
     /// Adds a sweep.
     ///
     /// # Errors
-    /// See [`NotAdded`]. Nothing is done then.
-    pub fn add(&self, sweep: Arc<Sweep>) -> Result<(), NotAdded> {
+    /// See [`Busy`]. Nothing is done then.
+    pub fn add(&self, sweep: Arc<Sweep>) -> Result<(), Busy> {
         let mut queue = self.queue.lock();
         if queue.len() >= QUEUE_MAX {
-            return Err(NotAdded::Busy);
+            return Err(Busy);
         }
         queue.push_back(sweep);
         self.has_work.store(true, Ordering::Release);
@@ -196,11 +193,11 @@ impl Sweeps {
     /// Adds a scrub, unless one waits or runs already.
     ///
     /// # Errors
-    /// See [`NotAdded`]. Nothing is done then.
-    pub fn scrub(&self, store: &Arc<Store>, db: DbIndex, purpose: Purpose) -> Result<(), NotAdded> {
+    /// See [`Busy`]. Nothing is done then.
+    pub fn scrub(&self, store: &Arc<Store>, db: DbIndex, purpose: Purpose) -> Result<(), Busy> {
         let mut scrubbed = self.scrubbed.lock();
         if scrubbed.began.is_some() && scrubbed.ended.is_none() {
-            return Err(NotAdded::Busy);
+            return Err(Busy);
         }
         self.add(Sweep::new(store, db, purpose, 0, silence))?;
         *scrubbed = Scrubbed { began: Some(store.clock.now_ms()), ..Scrubbed::default() };

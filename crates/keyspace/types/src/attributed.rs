@@ -13,6 +13,7 @@ mod list;
 mod map;
 mod merge;
 mod set;
+mod snapshot;
 
 pub use attributes::{Attributes, COUNT_DEFAULT, COUNT_MAX, Overflow};
 pub use btree::{
@@ -20,8 +21,9 @@ pub use btree::{
 };
 pub use list::{List, Span};
 pub use map::{Fields, Map, Store};
-pub use merge::{Merge, MergeOutcome, Merged, Missed, merge};
+pub use merge::{Merge, MergeOutcome, Merged, Missed, Trees, merge};
 pub use set::Set;
+pub use snapshot::Snapshot;
 pub use value::btree::{Bkey, ByteKey, Element};
 
 use crate::{TypeError, collection, fields};

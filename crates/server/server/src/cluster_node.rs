@@ -5,7 +5,7 @@ use admin::{Configuration, EndOrder, ShutdownRequest};
 use arcus::{Cluster, Node, Place, Surroundings, own_address, parse_servers};
 use base::DbIndex;
 use config::Settings;
-use memcached::{NotAdded, Purpose, Sweeps};
+use memcached::{Busy, Purpose, Sweeps};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(crate) fn node(cluster: Arc<Cluster>, shared: &Arc<Shared>) -> Node {
             let sweeps = scrubbed.host.part::<Arc<Sweeps>>();
             match sweeps.scrub(&scrubbed.store, db, Purpose::Stale(ring)) {
                 Ok(()) => {}
-                Err(NotAdded::Busy) => tracing::warn!(
+                Err(Busy) => tracing::warn!(
                     "keys of a new node of the cluster stay: another scrub is running; send `scrub stale`"
                 ),
             }

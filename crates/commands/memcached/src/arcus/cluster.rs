@@ -1,8 +1,6 @@
-//! Commands about the cluster of ARCUS: `ready`, `zkensemble`, `cluster`, `scrub`, and settings by `config`.
+//! Commands about the cluster of ARCUS: `ready`, `zkensemble`, `cluster`, `scrub`; and those that have other ways here.
 
-use crate::get::END;
-use crate::sweep::{NotAdded, Purpose, Sweeps};
-use admin::Configuration;
+use crate::sweep::{Busy, Purpose, Sweeps};
 use arcus::{Cluster, parse_servers};
 use command::blocking::{Awaited, Block};
 use command::clients::Address;
@@ -11,7 +9,6 @@ use std::sync::Arc;
 use store::Store;
 
 const BAD_FORMAT: Stop = Stop::error("CLIENT_ERROR bad command line format");
-const BAD_VALUE: Stop = Stop::error("CLIENT_ERROR bad value");
 const NO_CLUSTER: Stop = Stop::error("ERROR not using ZooKeeper");
 const NOT_LEFT: Stop = Stop::error("ERROR failed to rejoin ensemble");
 const BAD_SERVERS: Stop = Stop::error("ERROR failed to set the new ensemble address (check logs)");
@@ -88,45 +85,31 @@ pub fn scrub(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         _ => return Err(BAD_FORMAT),
     };
     let store = ctx.host.part::<Arc<Store>>();
-    ctx.host.part::<Arc<Sweeps>>().scrub(store, ctx.session.db, purpose).map_err(|why| match why {
-        NotAdded::Busy => BUSY,
-    })?;
+    ctx.host.part::<Arc<Sweeps>>().scrub(store, ctx.session.db, purpose).map_err(|Busy| BUSY)?;
     ctx.reply.text_line("OK");
     Ok(())
 }
 
-/// Settings of ARCUS that are directives here, each with the factor between its number and the directive's.
-const SETTINGS: [(&[u8], &str, u64); 3] =
-    [(b"zkfailstop", "arcus-zkfailstop", 1), (b"memlimit", "maxmemory", 1 << 20), (b"maxconns", "maxclients", 1)];
-
-/// `config name [value]`
-pub fn config(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+/// `dump`
+pub fn no_dump(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     for_administrators(ctx)?;
-    let words: Vec<&[u8]> = ctx.args.from(1).collect();
-    let (name, value) = match *words.as_slice() {
-        [name] => (name, None),
-        [name, value] => (name, Some(value)),
-        _ => return Err(BAD_FORMAT),
-    };
-    let (_, directive, factor) = *SETTINGS.iter().find(|(of, ..)| *of == name).ok_or(BAD_FORMAT)?;
-    let configuration = ctx.host.part::<Configuration>();
-    let Some(value) = value else {
-        let settings = configuration.current();
-        let value = match directive {
-            "arcus-zkfailstop" => if settings.arcus_zkfailstop { "on" } else { "off" }.to_owned(),
-            "maxmemory" => (settings.maxmemory_bytes >> 20).to_string(),
-            _ => settings.maxclients.to_string(),
-        };
-        ctx.reply.text_line(&format!("{} {value}", String::from_utf8_lossy(name)));
-        ctx.reply.text_line(END);
-        return Ok(());
-    };
-    let value = match value {
-        b"on" => "yes".to_owned(),
-        b"off" => "no".to_owned(),
-        number => proto::memcached::parse_unsigned(number).ok_or(BAD_VALUE)?.saturating_mul(factor).to_string(),
-    };
-    configuration.set(ctx.host, &[(directive.as_bytes(), value.as_bytes())], false).map_err(|_| BAD_VALUE)?;
-    ctx.reply.text_line(END);
-    Ok(())
+    Err(Stop::error(
+        "SERVER_ERROR dump is not supported: scan key lists the keys of a server, onggi export those of a backup",
+    ))
+}
+
+/// `cmdlog`
+pub fn no_command_log(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    for_administrators(ctx)?;
+    Err(Stop::error(
+        "SERVER_ERROR cmdlog is not supported: MONITOR of a Redis client shows the commands of all clients",
+    ))
+}
+
+/// `lqdetect`
+pub fn no_long_queries(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    for_administrators(ctx)?;
+    Err(Stop::error(
+        "SERVER_ERROR lqdetect is not supported: SLOWLOG GET of a Redis client shows commands by their time",
+    ))
 }

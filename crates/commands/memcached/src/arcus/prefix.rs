@@ -5,7 +5,7 @@
 use crate::details::Details;
 use crate::get::END;
 use crate::prefixes::{NULL, Page, Prefixes};
-use crate::sweep::{Answer, NotAdded, Purpose, Shown, Sweep, Sweeps, silence};
+use crate::sweep::{Answer, Busy, Purpose, Shown, Sweep, Sweeps, silence};
 use admin::Configuration;
 use command::blocking::{Awaited, Block};
 use command::{Ctx, Stop};
@@ -18,13 +18,6 @@ const BAD_FORMAT: Stop = Stop::error("CLIENT_ERROR bad command line format");
 const TOO_LONG: Stop = Stop::error("CLIENT_ERROR too long prefix name");
 const REFUSED: Stop = Stop::error("CLIENT_ERROR flush_prefix not allowed");
 const BUSY: Stop = Stop::error("SERVER_ERROR too many walks over the database wait: send it again later");
-
-/// What a client reads when a walk is not added.
-fn refused(why: NotAdded) -> Stop {
-    match why {
-        NotAdded::Busy => BUSY,
-    }
-}
 
 const PREFIX_BYTES_MAX: usize = 250;
 const TOO_MANY: &str = "CLIENT_ERROR invalid: too many prefixes";
@@ -40,7 +33,7 @@ fn due(ctx: &Ctx<'_>, seconds: i64) -> i64 {
 /// Has the database walked over, and answers at the end of that.
 fn wait_for(ctx: &mut Ctx<'_>, purpose: Purpose, answer: Answer) -> Result<(), Stop> {
     let sweep = Sweep::new(ctx.host.part::<Arc<Store>>(), ctx.session.db, purpose, 0, answer);
-    ctx.host.part::<Arc<Sweeps>>().add(sweep.clone()).map_err(refused)?;
+    ctx.host.part::<Arc<Sweeps>>().add(sweep.clone()).map_err(|Busy| BUSY)?;
     ctx.session.block = Some(Block::begin(&ctx.session.info, Awaited::Task(sweep), None));
     Ok(())
 }
@@ -54,7 +47,7 @@ pub fn flush_later(ctx: &mut Ctx<'_>, seconds: i64) -> Result<(), Stop> {
 pub fn later(ctx: &mut Ctx<'_>, purpose: Purpose, seconds: i64) -> Result<(), Stop> {
     let due = due(ctx, seconds);
     let sweep = Sweep::new(ctx.host.part::<Arc<Store>>(), ctx.session.db, purpose, due, silence);
-    ctx.host.part::<Arc<Sweeps>>().add(sweep).map_err(refused)
+    ctx.host.part::<Arc<Sweeps>>().add(sweep).map_err(|Busy| BUSY)
 }
 
 /// `flush_prefix prefix [delay] [noreply]`

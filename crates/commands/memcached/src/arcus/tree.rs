@@ -1,6 +1,6 @@
 //! `bop`: b+trees under one key.
 
-use super::tree_words::{bkey_of, bytes_of, element_line, query_of, update_of};
+use super::tree_words::{bkey_of, bytes_of, element_line, put_element, query_of, reply_lines, update_of};
 use super::{Request, UNREADABLE_REQUEST, create as create_any, removal_of, value_line};
 use crate::tally::Op;
 use command::{Ctx, Stop};
@@ -11,7 +11,9 @@ use proto::memcached::arcus::tree_grammar::{
     take_query,
 };
 use proto::memcached::parse_unsigned;
-use types::attributed::{Added, Answer, Bkey, Btree, ByteKey, Element, Put, Taken, Tree, Upsert};
+use types::attributed::{
+    self, Added, Answer, Bkey, Btree, ByteKey, Element, Put, Query, Snapshot, Taken, Tree, Upsert,
+};
 
 const OTHER_KIND: &str = "BKEY_MISMATCH";
 const NOT_NUMERIC: Stop = Stop::error("CLIENT_ERROR cannot increment or decrement non-numeric value");
@@ -112,12 +114,73 @@ pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let Some(request) = Request::of(ctx, Op::BopGet) else { return Ok(()) };
     let (query, rest) = take_query(&request.words, 2).ok_or(UNREADABLE_REQUEST)?;
     let removal = removal_of(Removal::of_read(rest).ok_or(UNREADABLE_REQUEST)?);
+    let query = query_of(&query);
+    if removal == attributed::Removal::Keep {
+        return match read_maybe_long(ctx, &request, &query, shown)? {
+            Err(taken) => request.answer_taken(ctx, taken),
+            Ok((lines, answer)) => {
+                reply_lines(ctx.reply, &lines);
+                answer_read(&request, ctx, answer)
+            }
+        };
+    }
     let reply = &mut *ctx.reply;
-    let answer = Btree(&request.key).take(ctx.ks, &query_of(&query), (removal, true), |flags, elements| {
+    let answer = Btree(&request.key).take(ctx.ks, &query, (removal, true), |flags, elements| {
         value_line(reply, flags, elements.len() as u64);
         elements.iter().for_each(|element| element_line(reply, &[], element));
     })?;
     answer_read(&request, ctx, answer)
+}
+
+/// The lines of the elements that a query asks for, and what follows them.
+fn shown(tree: &Tree<'_>, query: &Query) -> (Vec<u8>, Answer) {
+    if !tree.takes(&query.range.from) {
+        return (Vec::new(), Answer::OtherKind);
+    }
+    let (mut lines, mut count) = (Vec::new(), 0u64);
+    for (_, element) in tree.select(query) {
+        put_element(&mut lines, &[], &element);
+        count = count.saturating_add(1);
+    }
+    let is_trimmed = tree.is_trimmed_in(&query.range);
+    let answer = match (count, is_trimmed) {
+        (0, true) => return (Vec::new(), Answer::OutOfRange),
+        (0, false) => return (Vec::new(), Answer::Taken(Taken::NoElements)),
+        (_, true) => Answer::Trimmed,
+        (_, false) => Answer::Taken(Taken::Shown),
+    };
+    ([format!("VALUE {} {count}\r\n", tree.flags).as_bytes(), &lines].concat(), answer)
+}
+
+/// Elements that a read looks at in its turn: within a millisecond. More are looked at by another thread.
+const ELEMENTS_MAX: u64 = 1000;
+
+/// What `read` makes of the tree of a request.
+fn read_maybe_long<R: Send + 'static>(
+    ctx: &mut Ctx<'_>,
+    request: &Request<'_>,
+    query: &Query,
+    read: fn(&Tree<'_>, &Query) -> R,
+) -> Result<Result<R, Taken>, Stop> {
+    if let Some(Some(made)) = ctx.made_of_copies::<Option<R>>() {
+        return Ok(Ok(made));
+    }
+    let may_prepare = ctx.may_prepare();
+    let found = Btree(&request.key).read(ctx.ks, |tree| {
+        let is_long = may_prepare && tree.view.len() > ELEMENTS_MAX && tree.cost(query) > ELEMENTS_MAX;
+        (!is_long).then(|| read(tree, query))
+    })?;
+    match found {
+        Err(taken) => Ok(Err(taken)),
+        Ok(Some(made)) => Ok(Ok(made)),
+        Ok(None) => {
+            let Some(snapshot) = ctx.ks.peek_value(&request.key)?.map(|entry| Snapshot::of(&entry)) else {
+                return Ok(Err(Taken::NoKey));
+            };
+            let query = query.clone();
+            Err(ctx.make_of_copies(snapshot.bytes(), move || snapshot.tree().ok().map(|tree| read(&tree, &query))))
+        }
+    }
 }
 
 fn answer_read(request: &Request<'_>, ctx: &mut Ctx<'_>, answer: Answer) -> Result<(), Stop> {
@@ -134,7 +197,11 @@ pub fn count(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let Some(request) = Request::of(ctx, Op::BopCount) else { return Ok(()) };
     let (query, _) = take_query(&request.words, 0).ok_or(UNREADABLE_REQUEST)?;
     let query = query_of(&query);
-    let found = Btree(&request.key).read(ctx.ks, |tree| tree.takes(&query.range.from).then(|| tree.count(&query)))?;
+    let count = |tree: &Tree<'_>, query: &Query| tree.takes(&query.range.from).then(|| tree.count(query));
+    let found = match query.filter.is_some() {
+        true => read_maybe_long(ctx, &request, &query, count)?,
+        false => Btree(&request.key).read(ctx.ks, |tree| count(tree, &query))?,
+    };
     match found {
         Err(taken) => request.answer_taken(ctx, taken),
         Ok(None) => request.answer(ctx, OTHER_KIND),

@@ -1,7 +1,7 @@
 //! `bop mget` and `bop smget`: b+trees under several keys.
 
 use super::UNREADABLE_REQUEST;
-use super::tree_words::{bkey_text, element_line, query_of};
+use super::tree_words::{bkey_text, put_element, put_line, query_of, reply_lines};
 use crate::details;
 use crate::tally::{self, Op, Outcome};
 use command::{Ctx, Stop};
@@ -9,7 +9,7 @@ use engine::Key;
 use proto::memcached::arcus::tree_grammar::take_query;
 use proto::memcached::parse_unsigned;
 use types::TypeError;
-use types::attributed::{Element, Merge, MergeOutcome, Missed, Query, Tree, merge};
+use types::attributed::{Element, Merge, MergeOutcome, Missed, Query, Snapshot, Tree, Trees, merge};
 
 /// Where the keys begin.
 const KEYS: usize = 2;
@@ -32,31 +32,99 @@ impl<'a> Request<'a> {
     }
 }
 
-/// `bop mget`: what each tree has, in the order of the keys.
-pub fn get_each(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Request { keys, query, .. } = Request::of(ctx)?;
+/// Elements that a request looks at in its turn: within a millisecond. For more, another thread makes the reply from
+/// copies of small trees and shared big ones.
+const ELEMENTS_MAX: u64 = 400;
+
+/// Names and trees as they were.
+type Copies = Vec<(Vec<u8>, Option<Snapshot>)>;
+
+/// The lines that answer a request.
+type Lines = Result<Vec<u8>, TypeError>;
+
+/// The reply that `make` makes of all trees: now, or by another thread where there is much to look at.
+fn answered(
+    ctx: &mut Ctx<'_>,
+    request: &Request<'_>,
+    make: impl Fn(&mut dyn Trees) -> Lines + Send + 'static,
+) -> Result<(), Stop> {
+    let lines = match ctx.made_of_copies::<Lines>() {
+        Some(lines) => lines?,
+        None if ctx.may_prepare() && cost(ctx, request)? > ELEMENTS_MAX => {
+            let copies = copies(ctx, request)?;
+            let bytes = copies.iter().flat_map(|(_, copy)| copy).map(Snapshot::bytes).fold(0, usize::saturating_add);
+            return Err(ctx.make_of_copies(bytes, move || make(&mut copies.as_slice())));
+        }
+        None => make(&mut (&mut *ctx.ks, request.keys.as_slice()))?,
+    };
+    reply_lines(ctx.reply, &lines);
+    Ok(())
+}
+
+/// How many elements the request looks at, or a little more than [`ELEMENTS_MAX`].
+fn cost(ctx: &mut Ctx<'_>, request: &Request<'_>) -> Result<u64, Stop> {
+    let mut cost = 0u64;
     // All rows are in memory before the reply begins.
-    for key in &keys {
-        ctx.ks.peek(key)?;
-    }
-    for key in &keys {
-        let entry = ctx.ks.read(key)?;
-        let status = |status: &[u8]| [b"VALUE ", key.bytes, b" ", status].concat();
-        let Some(entry) = entry else {
-            ctx.reply.raw_line(&status(b"NOT_FOUND"));
-            continue;
-        };
-        match look(&entry, &query) {
-            Err(missed) => ctx.reply.raw_line(&status(missed.as_bytes())),
-            Ok((flags, elements, is_trimmed)) => {
-                let word = if is_trimmed { "TRIMMED" } else { "OK" };
-                ctx.reply.raw_line(&status(format!("{word} {flags} {}", elements.len()).as_bytes()));
-                elements.iter().for_each(|element| element_line(ctx.reply, &[b"ELEMENT"], element));
-            }
+    for key in &request.keys {
+        let Some(entry) = ctx.ks.peek_value(key)? else { continue };
+        if cost <= ELEMENTS_MAX {
+            cost = cost.saturating_add(Tree::of_entry(&entry).map_or(0, |tree| tree.cost(&request.query)).max(1));
         }
     }
-    ctx.reply.text_line("END");
-    note(ctx, Op::BopMget, &keys);
+    Ok(cost)
+}
+
+fn copies(ctx: &mut Ctx<'_>, request: &Request<'_>) -> Result<Copies, Stop> {
+    let mut copies = Vec::with_capacity(request.keys.len());
+    for key in &request.keys {
+        copies.push((key.bytes.to_vec(), ctx.ks.read(key)?.map(|entry| Snapshot::of(&entry))));
+    }
+    Ok(copies)
+}
+
+/// `bop mget`: what each tree has, in the order of the keys.
+pub fn get_each(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    let request = Request::of(ctx)?;
+    let query = request.query.clone();
+    answered(ctx, &request, move |trees| {
+        let mut lines = Vec::new();
+        for of in 0..trees.count() {
+            let name = trees.name(of).to_vec();
+            put_tree(&mut lines, &name, trees, of, &query)?;
+        }
+        put_line(&mut lines, &[b"END"]);
+        Ok(lines)
+    })?;
+    note(ctx, Op::BopMget, &request.keys);
+    Ok(())
+}
+
+/// The lines of one tree.
+fn put_tree(
+    lines: &mut Vec<u8>,
+    name: &[u8],
+    trees: &mut dyn Trees,
+    of: usize,
+    query: &Query,
+) -> Result<(), TypeError> {
+    let mut is_there = false;
+    let shown = trees.show(of, &mut |tree| {
+        is_there = true;
+        match look(tree, query) {
+            Err(missed) => put_line(lines, &[b"VALUE", name, missed.as_bytes()]),
+            Ok((flags, elements, is_trimmed)) => {
+                let word = if is_trimmed { "TRIMMED" } else { "OK" };
+                put_line(lines, &[b"VALUE", name, format!("{word} {flags} {}", elements.len()).as_bytes()]);
+                elements.iter().for_each(|element| put_element(lines, &[b"ELEMENT"], element));
+            }
+        }
+    });
+    match shown {
+        Ok(()) if is_there => {}
+        Ok(()) => put_line(lines, &[b"VALUE", name, b"NOT_FOUND"]),
+        Err(TypeError::WrongType) => put_line(lines, &[b"VALUE", name, b"TYPE_MISMATCH"]),
+        Err(error) => return Err(error),
+    }
     Ok(())
 }
 
@@ -69,12 +137,7 @@ fn note(ctx: &Ctx<'_>, op: Op, keys: &[Key<'_>]) {
 }
 
 /// Flags of a tree, its elements that are asked for, and whether others may have been dropped; or why there are none.
-fn look<'k>(entry: &engine::Entry<'k>, query: &Query) -> Result<(u32, Vec<Element<'k>>, bool), &'static str> {
-    let tree = match Tree::of_entry(entry) {
-        Ok(tree) => tree,
-        Err(TypeError::WrongType) => return Err("TYPE_MISMATCH"),
-        Err(_) => return Err("NOT_FOUND"),
-    };
+fn look<'k>(tree: &Tree<'k>, query: &Query) -> Result<(u32, Vec<Element<'k>>, bool), &'static str> {
     if !tree.attributes.is_readable {
         return Err("UNREADABLE");
     }
@@ -89,69 +152,84 @@ fn look<'k>(entry: &engine::Entry<'k>, query: &Query) -> Result<(u32, Vec<Elemen
     }
 }
 
+/// What follows the query of `bop smget`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// Nothing, as older clients send it.
+    Old,
+    Duplicate,
+    Unique,
+}
+
 /// `bop smget`: the elements of all trees in one order.
 pub fn get_merged(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let Request { keys, query, mode } = Request::of(ctx)?;
-    let is_unique = mode == Some(b"unique");
-    let merged = match merge(ctx.ks, &keys, &query, is_unique)? {
-        MergeOutcome::OtherKind => {
-            ctx.reply.text_line("BKEY_MISMATCH");
-            return Ok(());
-        }
-        MergeOutcome::Merged(merged) => merged,
+    let request = Request::of(ctx)?;
+    let mode = match request.mode {
+        None => Mode::Old,
+        Some(b"unique") => Mode::Unique,
+        Some(_) => Mode::Duplicate,
     };
-    match mode {
-        None => reply_old(ctx, &keys, &merged),
-        Some(_) => reply_new(ctx, &keys, &merged),
-    }
-    note(ctx, Op::BopSmget, &keys);
+    let query = request.query.clone();
+    answered(ctx, &request, move |trees| {
+        Ok(match merge(trees, &query, mode == Mode::Unique)? {
+            MergeOutcome::OtherKind => b"BKEY_MISMATCH\r\n".to_vec(),
+            MergeOutcome::Merged(merged) if mode == Mode::Old => merged_before(trees, &merged),
+            MergeOutcome::Merged(merged) => merged_now(trees, &merged),
+        })
+    })?;
+    note(ctx, Op::BopSmget, &request.keys);
     Ok(())
 }
 
-fn name<'k>(keys: &[Key<'k>], of: usize) -> &'k [u8] {
-    keys.get(of).map_or(b"", |key| key.bytes)
-}
-
-fn elements(ctx: &mut Ctx<'_>, keys: &[Key<'_>], merged: &Merge) {
+fn put_elements(lines: &mut Vec<u8>, trees: &dyn Trees, merged: &Merge) {
     for found in &merged.elements {
-        let flags = found.flags.to_string();
         let element = Element { bkey: found.bkey, eflag: &found.eflag, data: &found.data };
-        element_line(ctx.reply, &[name(keys, found.of), flags.as_bytes()], &element);
+        put_element(lines, &[trees.name(found.of), found.flags.to_string().as_bytes()], &element);
     }
 }
 
-fn reply_new(ctx: &mut Ctx<'_>, keys: &[Key<'_>], merged: &Merge) {
-    ctx.reply.text_line(&format!("ELEMENTS {}", merged.elements.len()));
-    elements(ctx, keys, merged);
-    ctx.reply.text_line(&format!("MISSED_KEYS {}", merged.missed.len()));
+fn put_count(lines: &mut Vec<u8>, word: &str, count: usize) {
+    put_line(lines, &[word.as_bytes(), count.to_string().as_bytes()]);
+}
+
+fn merged_now(trees: &dyn Trees, merged: &Merge) -> Vec<u8> {
+    let mut lines = Vec::new();
+    put_count(&mut lines, "ELEMENTS", merged.elements.len());
+    put_elements(&mut lines, trees, merged);
+    put_count(&mut lines, "MISSED_KEYS", merged.missed.len());
     for (of, missed) in &merged.missed {
         let why: &[u8] = match missed {
             Missed::NoKey => b"NOT_FOUND",
             Missed::Unreadable => b"UNREADABLE",
             Missed::OutOfRange => b"OUT_OF_RANGE",
         };
-        ctx.reply.words_line(&[name(keys, *of)], None, why);
+        put_line(&mut lines, &[trees.name(*of), why]);
     }
-    ctx.reply.text_line(&format!("TRIMMED_KEYS {}", merged.trimmed.len()));
+    put_count(&mut lines, "TRIMMED_KEYS", merged.trimmed.len());
     for (of, edge) in &merged.trimmed {
-        ctx.reply.words_line(&[name(keys, *of)], None, bkey_text(edge).as_bytes());
+        put_line(&mut lines, &[trees.name(*of), bkey_text(edge).as_bytes()]);
     }
-    ctx.reply.text_line(if merged.has_duplicates { "DUPLICATED" } else { "END" });
+    put_line(&mut lines, &[if merged.has_duplicates { b"DUPLICATED" } else { b"END" }]);
+    lines
 }
 
-/// The reply to a request without a mode, as older clients send it.
-fn reply_old(ctx: &mut Ctx<'_>, keys: &[Key<'_>], merged: &Merge) {
+/// The reply to a request without a mode.
+fn merged_before(trees: &dyn Trees, merged: &Merge) -> Vec<u8> {
+    let mut lines = Vec::new();
     if merged.missed.iter().any(|(_, missed)| *missed == Missed::OutOfRange) {
-        return ctx.reply.text_line("OUT_OF_RANGE");
+        put_line(&mut lines, &[b"OUT_OF_RANGE"]);
+        return lines;
     }
-    ctx.reply.text_line(&format!("VALUE {}", merged.elements.len()));
-    elements(ctx, keys, merged);
-    ctx.reply.text_line(&format!("MISSED_KEYS {}", merged.missed.len()));
-    merged.missed.iter().for_each(|(of, _)| ctx.reply.raw_line(name(keys, *of)));
-    ctx.reply.text_line(match (merged.has_duplicates, merged.trimmed.is_empty()) {
-        (false, true) => "END",
-        (false, false) => "TRIMMED",
-        (true, true) => "DUPLICATED",
-        (true, false) => "DUPLICATED_TRIMMED",
-    });
+    put_count(&mut lines, "VALUE", merged.elements.len());
+    put_elements(&mut lines, trees, merged);
+    put_count(&mut lines, "MISSED_KEYS", merged.missed.len());
+    merged.missed.iter().for_each(|(of, _)| put_line(&mut lines, &[trees.name(*of)]));
+    let end: &[u8] = match (merged.has_duplicates, merged.trimmed.is_empty()) {
+        (false, true) => b"END",
+        (false, false) => b"TRIMMED",
+        (true, true) => b"DUPLICATED",
+        (true, false) => b"DUPLICATED_TRIMMED",
+    };
+    put_line(&mut lines, &[end]);
+    lines
 }

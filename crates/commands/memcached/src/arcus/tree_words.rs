@@ -2,7 +2,10 @@
 
 use proto::ReplyBuffer;
 use proto::memcached::arcus::tree_grammar as words;
+use std::io::Write;
 use types::attributed::{BitOperator, Bkey, ByteKey, Comparison, EflagUpdate, Element, Filter, Query, Range};
+
+const LINE_END: &[u8] = b"\r\n";
 
 /// Bytes that the parser has found short enough.
 pub fn bytes_of(bytes: &[u8]) -> ByteKey {
@@ -61,25 +64,69 @@ pub fn update_of(update: &words::EflagUpdate) -> EflagUpdate {
 }
 
 /// `0x` and hexadecimal digits.
-fn hex_text(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::from("0x"), |text, byte| text + &format!("{byte:02X}"))
+fn put_hex(out: &mut Vec<u8>, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let digit = |bits: u8| DIGITS.get(usize::from(bits)).copied().unwrap_or_default();
+    out.extend_from_slice(b"0x");
+    out.extend(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
+}
+
+fn put_number(out: &mut Vec<u8>, number: u64) {
+    // Into memory, which takes all.
+    let _ = write!(out, "{number}");
+}
+
+fn put_bkey(out: &mut Vec<u8>, bkey: &Bkey) {
+    match bkey {
+        Bkey::Number(number) => put_number(out, *number),
+        Bkey::Bytes(bytes) => put_hex(out, bytes.bytes()),
+    }
 }
 
 /// A key as replies show it.
 pub fn bkey_text(bkey: &Bkey) -> String {
-    match bkey {
-        Bkey::Number(number) => number.to_string(),
-        Bkey::Bytes(bytes) => hex_text(bytes.bytes()),
+    let mut text = Vec::new();
+    put_bkey(&mut text, bkey);
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// Adds `words bkey [eflag] bytes data` as a line.
+pub fn put_element(out: &mut Vec<u8>, words: &[&[u8]], element: &Element<'_>) {
+    for word in words {
+        out.extend_from_slice(word);
+        out.push(b' ');
+    }
+    put_bkey(out, &element.bkey);
+    if !element.eflag.is_empty() {
+        out.push(b' ');
+        put_hex(out, element.eflag);
+    }
+    out.push(b' ');
+    put_number(out, element.data.len() as u64);
+    put_line(out, &[b"", element.data]);
+}
+
+/// Adds a line of words.
+pub fn put_line(out: &mut Vec<u8>, words: &[&[u8]]) {
+    for (index, word) in words.iter().enumerate() {
+        if index > 0 {
+            out.push(b' ');
+        }
+        out.extend_from_slice(word);
+    }
+    out.extend_from_slice(LINE_END);
+}
+
+/// Answers with these lines.
+pub fn reply_lines(reply: &mut ReplyBuffer, lines: &[u8]) {
+    if let Some(lines) = lines.strip_suffix(LINE_END) {
+        reply.raw_line(lines);
     }
 }
 
 /// `words bkey [eflag] bytes data`
 pub fn element_line(reply: &mut ReplyBuffer, words: &[&[u8]], element: &Element<'_>) {
-    let (bkey, eflag) = (bkey_text(&element.bkey), hex_text(element.eflag));
-    let mut all = words.to_vec();
-    all.push(bkey.as_bytes());
-    if !element.eflag.is_empty() {
-        all.push(eflag.as_bytes());
-    }
-    reply.words_line(&all, Some(element.data.len()), element.data);
+    let mut line = Vec::with_capacity(element.data.len().saturating_add(64));
+    put_element(&mut line, words, element);
+    reply_lines(reply, &line);
 }

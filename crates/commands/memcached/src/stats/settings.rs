@@ -1,13 +1,11 @@
 //! `stats settings`, with the names of memcached and ARCUS.
 
 use super::{line, yes};
+use crate::arcus::config::ELEMENT_BYTES_MAX;
 use admin::{Configuration, Figures};
 use command::Ctx;
 use std::sync::Arc;
 use types::attributed::COUNT_MAX;
-
-/// ARCUS' `max_element_bytes`.
-const ELEMENT_BYTES_MAX: u64 = 16 * 1024;
 
 /// `stats settings`
 pub fn lines(ctx: &mut Ctx<'_>) {

@@ -109,6 +109,12 @@ pub enum Arcus {
     Scrub,
     /// `config name [value]`
     Config,
+    /// `dump start key [prefix] file`, or `dump stop`
+    Dump,
+    /// `cmdlog start [path]`, `stop` or `stats`
+    CommandLog,
+    /// `lqdetect start [count]`, `stop`, `show` or `stats`
+    LongQueries,
     /// `flush_prefix prefix [delay] [noreply]`
     FlushPrefix,
     /// `scan prefix cursor [options]`: all words of the line, as they are.
@@ -125,7 +131,7 @@ pub enum Arcus {
 
 impl Arcus {
     /// All of them, each at its own number.
-    pub const ALL: [Self; 48] = [
+    pub const ALL: [Self; 51] = [
         Self::PipeBegin,
         Self::PipeEnd,
         Self::GetAttr,
@@ -168,6 +174,9 @@ impl Arcus {
         Self::Cluster,
         Self::Scrub,
         Self::Config,
+        Self::Dump,
+        Self::CommandLog,
+        Self::LongQueries,
         Self::FlushPrefix,
         Self::ScanPrefix,
         Self::Help,

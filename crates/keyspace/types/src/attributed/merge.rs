@@ -1,5 +1,6 @@
 //! Elements of several b+trees in one order.
 
+use super::Snapshot;
 use super::btree::{Query, Tree};
 use crate::TypeError;
 use engine::{Key, Keyspace};
@@ -54,16 +55,79 @@ pub enum MergeOutcome {
     OtherKind,
 }
 
+/// The trees that are merged, by their places in the request.
+pub trait Trees {
+    /// The name of a tree, which decides between equal keys of elements.
+    fn name(&self, of: usize) -> &[u8];
+
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// Shows a tree to a function, unless its key is absent.
+    ///
+    /// # Errors
+    /// Another type, or a fetch.
+    fn show(&mut self, of: usize, show: &mut dyn FnMut(&Tree<'_>)) -> Result<(), TypeError>;
+}
+
+/// Those under these keys.
+impl Trees for (&mut (dyn Keyspace + '_), &[Key<'_>]) {
+    fn name(&self, of: usize) -> &[u8] {
+        self.1.get(of).map_or(&[], |key| key.bytes)
+    }
+
+    fn count(&self) -> usize {
+        self.1.len()
+    }
+
+    fn show(&mut self, of: usize, show: &mut dyn FnMut(&Tree<'_>)) -> Result<(), TypeError> {
+        let Some(key) = self.1.get(of) else { return Ok(()) };
+        let Some(entry) = self.0.read(key)? else { return Ok(()) };
+        show(&Tree::of_entry(&entry)?);
+        Ok(())
+    }
+}
+
+/// Snapshots with their names.
+impl Trees for &[(Vec<u8>, Option<Snapshot>)] {
+    fn name(&self, of: usize) -> &[u8] {
+        self.get(of).map_or(&[], |(name, _)| name)
+    }
+
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn show(&mut self, of: usize, show: &mut dyn FnMut(&Tree<'_>)) -> Result<(), TypeError> {
+        let Some((_, Some(snapshot))) = self.get(of) else { return Ok(()) };
+        show(&snapshot.tree()?);
+        Ok(())
+    }
+}
+
 /// The order of a range.
-struct Order<'k> {
-    keys: &'k [Key<'k>],
+struct Order {
+    /// The places of the trees in the order of their names.
+    ranks: Vec<usize>,
     is_descending: bool,
 }
 
-impl Order<'_> {
+impl Order {
+    fn of(trees: &dyn Trees, is_descending: bool) -> Self {
+        let mut by_name: Vec<usize> = (0..trees.count()).collect();
+        by_name.sort_by(|left, right| trees.name(*left).cmp(trees.name(*right)));
+        let mut ranks = vec![0; by_name.len()];
+        for (rank, of) in by_name.into_iter().enumerate() {
+            if let Some(place) = ranks.get_mut(of) {
+                *place = rank;
+            }
+        }
+        Self { ranks, is_descending }
+    }
+
     fn compare(&self, left: (&Bkey, usize), right: (&Bkey, usize)) -> Ordering {
-        let name = |of: usize| self.keys.get(of).map(|key| key.bytes);
-        let order = left.0.cmp(right.0).then_with(|| name(left.1).cmp(&name(right.1)));
+        let rank = |of: usize| self.ranks.get(of);
+        let order = left.0.cmp(right.0).then_with(|| rank(left.1).cmp(&rank(right.1)));
         if self.is_descending { order.reverse() } else { order }
     }
 }
@@ -72,34 +136,32 @@ impl Order<'_> {
 ///
 /// # Errors
 /// Another type, or a fetch.
-pub fn merge(
-    ks: &mut dyn Keyspace,
-    keys: &[Key<'_>],
-    query: &Query,
-    is_unique: bool,
-) -> Result<MergeOutcome, TypeError> {
-    let order = Order { keys, is_descending: query.range.is_descending() };
+pub fn merge(trees: &mut dyn Trees, query: &Query, is_unique: bool) -> Result<MergeOutcome, TypeError> {
+    let order = Order::of(trees, query.range.is_descending());
     let wanted = usize::try_from(query.offset.saturating_add(query.count)).unwrap_or(usize::MAX);
-    let (mut merge, mut edges) = (Merge::default(), Vec::new());
+    let (mut merge, mut edges, mut has_other_kind) = (Merge::default(), Vec::new(), false);
     let of_one = Query { offset: 0, count: wanted as u64, ..query.clone() };
-    for (of, key) in keys.iter().enumerate() {
-        let Some(entry) = ks.read(key)? else {
-            merge.missed.push((of, Missed::NoKey));
-            continue;
-        };
-        let tree = Tree::of_entry(&entry)?;
-        if !tree.attributes.is_readable {
-            merge.missed.push((of, Missed::Unreadable));
-        } else if !tree.takes(&query.range.from) {
-            return Ok(MergeOutcome::OtherKind);
-        } else if tree.is_trimmed_at_start(&query.range) {
-            merge.missed.push((of, Missed::OutOfRange));
-        } else {
-            if tree.is_trimmed_in(&query.range) {
-                edges.extend(tree.edge().map(|edge| (of, edge)));
+    for of in 0..trees.count() {
+        let mut missed = Some(Missed::NoKey);
+        trees.show(of, &mut |tree| {
+            missed = None;
+            if !tree.attributes.is_readable {
+                missed = Some(Missed::Unreadable);
+            } else if !tree.takes(&query.range.from) {
+                has_other_kind = true;
+            } else if tree.is_trimmed_at_start(&query.range) {
+                missed = Some(Missed::OutOfRange);
+            } else {
+                if tree.is_trimmed_in(&query.range) {
+                    edges.extend(tree.edge().map(|edge| (of, edge)));
+                }
+                take_elements(&mut merge.elements, (tree, of), (&of_one, wanted, is_unique), &order);
             }
-            take_elements(&mut merge.elements, (&tree, of), (&of_one, wanted, is_unique), &order);
+        })?;
+        if has_other_kind {
+            return Ok(MergeOutcome::OtherKind);
         }
+        merge.missed.extend(missed.map(|missed| (of, missed)));
     }
     let is_full = merge.elements.len() >= wanted;
     merge.elements.drain(..merge.elements.len().min(usize::try_from(query.offset).unwrap_or(usize::MAX)));
@@ -116,7 +178,7 @@ fn take_elements(
     elements: &mut Vec<Merged>,
     (tree, of): (&Tree<'_>, usize),
     (query, wanted, is_unique): (&Query, usize, bool),
-    order: &Order<'_>,
+    order: &Order,
 ) {
     for (_, element) in tree.select(query) {
         let found = elements.binary_search_by(|other| order.compare((&other.bkey, other.of), (&element.bkey, of)));
