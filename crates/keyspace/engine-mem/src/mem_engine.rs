@@ -15,7 +15,7 @@ use crate::region::{Bytes, Lines};
 use crate::shared_arena::MemoryArena;
 use crate::space::Space;
 use crate::stamp::{SharedStampMode, Stamps};
-use crate::sticky::Sticky;
+use crate::sticky::counts::Sticky;
 use crate::table::{Found, Stretch, Table, TableMemory};
 use crate::tiered::state::Tiered;
 use crate::wheel::{Item, Wheel};

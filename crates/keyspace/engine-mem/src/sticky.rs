@@ -5,33 +5,12 @@
 //!     most one entry of a shard is missing in what other threads read.
 //! Z2. Without sticky entries nothing is noted: changes ask what they ask for checkpoints anyway ([`MemEngine::hand_over`]).
 
-use crate::engine_impl::MemEngine;
+pub mod counts;
+
+use crate::mem_engine::MemEngine;
 use base::KeyspaceId;
+use counts::Sticky;
 use engine::Key;
-
-/// The sticky entries of a keyspace.
-#[derive(Clone, Copy, Default)]
-struct Count {
-    items: u64,
-    bytes: u64,
-}
-
-/// The sticky entries of a shard, from the first one on.
-#[derive(Default)]
-pub struct Sticky {
-    by_space: Vec<Count>,
-    /// The key that is being changed, whose entry is not counted (Z1).
-    open: Option<(KeyspaceId, Vec<u8>)>,
-}
-
-impl Sticky {
-    fn of(&mut self, space: KeyspaceId) -> &mut Count {
-        if self.by_space.len() <= space.index() {
-            self.by_space.resize(space.index() + 1, Count::default());
-        }
-        &mut self.by_space[space.index()]
-    }
-}
 
 impl MemEngine {
     /// How many sticky entries a keyspace has.
