@@ -201,13 +201,15 @@ def measure_collections(program, rounds, requests):
                 for kind, (is_resp, end, ends, make) in COLLECTIONS.items():
                     count = requests // 2 if pipeline > 1 else requests // 8
                     # Elements are new with every request.
-                    buffers = [b"".join(make(source) for _ in range(pipeline)) for _ in range(count // pipeline + CONNECTIONS)]
+                    total = count // pipeline + CONNECTIONS
+                    buffers = [b"".join(make(source) for _ in range(pipeline)) for _ in range(total)]
                     found[kind].append(microseconds_of(
                         server, connections[is_resp], buffers, (end, ends * pipeline), (pipeline, count)))
             for kind, all in found.items():
                 beside = statistics.median(found["ZADD" if kind.endswith(("insert", "ADD")) else "ZRANGE of 20"])
-                print(f"| {kind}, pipeline {pipeline} | {statistics.median(all):.2f} ({min(all):.2f} to {max(all):.2f}) | "
-                      f"{statistics.median(all) / beside:.2f} |", flush=True)
+                middle = statistics.median(all)
+                print(f"| {kind}, pipeline {pipeline} | {middle:.2f} ({min(all):.2f} to {max(all):.2f}) | "
+                      f"{middle / beside:.2f} |", flush=True)
     finally:
         server.stop()
     server = Server("onggi", program)

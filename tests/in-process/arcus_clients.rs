@@ -709,10 +709,10 @@ fn long_reads_are_answered_by_another_thread() {
     let names: Vec<String> = (0..300).map(|tree| format!("s{tree:03}")).collect();
     let merged: String = (0..500).map(|bkey| format!("s{:03} {} {bkey} 1 x\r\n", bkey % 300, bkey % 300)).collect();
     assert_eq!(
-        ask(&format!("bop smget 1199 300 0..9999 500 unique|{}", names.join(" "))),
+        ask(&format!("bop smget 1499 300 0..9999 500 unique|{}", names.join(" "))),
         format!("ELEMENTS 500\r\n{merged}MISSED_KEYS 0\r\nTRIMMED_KEYS 0\r\nEND\r\n"),
     );
     assert_eq!(ask("set kv 0 0 1|x"), "STORED\r\n");
-    assert_eq!(ask(&format!("bop smget 1202 301 0..9999 500 unique|{} kv", names.join(" "))), "TYPE_MISMATCH\r\n");
-    assert_eq!(ask(&format!("bop smget 1199 300 0x00..0xff 500 unique|{}", names.join(" "))), "BKEY_MISMATCH\r\n");
+    assert_eq!(ask(&format!("bop smget 1502 301 0..9999 500 unique|{} kv", names.join(" "))), "TYPE_MISMATCH\r\n");
+    assert_eq!(ask(&format!("bop smget 1499 300 0x00..0xff 500 unique|{}", names.join(" "))), "BKEY_MISMATCH\r\n");
 }

@@ -1,5 +1,5 @@
-"""Databases with policies of their own: memcached clients fill a cache, and other databases keep every key. Sticky items
-of such a cache stay."""
+"""Databases with policies of their own: memcached clients fill a cache, and other databases keep every key. Sticky
+items of such a cache stay."""
 
 import socket
 import time

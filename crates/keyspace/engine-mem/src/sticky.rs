@@ -3,7 +3,8 @@
 //! Z1. An entry is counted from the end of the change that stored it. Before it changes again it is taken out of the
 //!     count, and it comes back with what it takes then, when the next change begins or the counts are asked for. So at
 //!     most one entry of a shard is missing in what other threads read.
-//! Z2. Without sticky entries nothing is noted: changes ask what they ask for checkpoints anyway ([`MemEngine::hand_over`]).
+//! Z2. Without sticky entries nothing is noted: changes ask what they ask for checkpoints anyway
+//!     ([`MemEngine::hand_over`]).
 
 pub mod counts;
 

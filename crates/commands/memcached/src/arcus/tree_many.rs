@@ -63,7 +63,7 @@ fn answered(
 
 /// How many elements the request looks at, or a little more than [`ELEMENTS_MAX`].
 fn cost(ctx: &mut Ctx<'_>, request: &Request<'_>) -> Result<u64, Stop> {
-    // Each key is worth an element. So many need no look at what is under them.
+    // Each key is worth an element, so what is under many keys need not be looked at.
     if request.keys.len() as u64 > ELEMENTS_MAX {
         return Ok(u64::MAX);
     }
