@@ -86,7 +86,10 @@ def save(client, _count):
 def resident_bytes(client):
     pid = client.info("server")["process_id"]
     lines = open(f"/proc/{pid}/status", encoding="ascii").read().splitlines()
-    sizes = {line.split(":")[0]: int(line.split()[1]) << 10 for line in lines if line.startswith("Vm") and "kB" in line}
+    sizes = {line.split(":")[0]: int(line.split()[1]) << 10 for line in lines if line.endswith("kB")}
+    if client.info("tier")["tier_medium"] != "file":
+        # Mapped segments count as resident, and the greatest size has no parts.
+        return sizes["RssAnon"], sizes["RssAnon"]
     return sizes["VmRSS"], sizes["VmHWM"]
 
 

@@ -5,7 +5,7 @@ use crate::syntax::quote;
 use crate::{
     Address, AppendFsync, ChannelDefault, CompressionCodec, CompressionTime, CopyLoad, Databases, DebugCommand,
     EndFlags, EvictionPolicy, LogErrorAction, LogFormat, LogLevel, LogTime, MemoryShare, OutputLimits, PasswordHash,
-    PrimaryAddress, SavePoints, Secret, Supervision, TierPolicy, TlsAuthClients, TlsClientUser, directives,
+    PrimaryAddress, SavePoints, Secret, Supervision, TierMedium, TierPolicy, TlsAuthClients, TlsClientUser, directives,
 };
 use std::path::PathBuf;
 
@@ -138,6 +138,8 @@ settings! {
     tier_retain_bytes_max: u64,
     /// `tier-policy`: when values go to the tier.
     tier_policy: TierPolicy,
+    /// `tier-medium`: what the tier is made of.
+    tier_medium: TierMedium,
     /// `tier-min-value-size`: the shortest value that goes there.
     tier_value_bytes_min: u64,
     /// `ssdb-port`: where clients of SSDB's protocol are accepted; 0 for none.

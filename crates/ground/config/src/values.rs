@@ -70,6 +70,21 @@ choices! {
 }
 
 choices! {
+    /// What the tier is made of.
+    TierMedium {
+        /// Persistent memory where the file system grants it, else files.
+        #[default]
+        Auto = "auto",
+        /// Mapped persistent memory.
+        Dax = "dax",
+        /// Mapped files: persistent memory, or the page cache.
+        Shared = "shared",
+        /// Files that are read and written by system calls.
+        File = "file",
+    }
+}
+
+choices! {
     /// How strings are compressed.
     CompressionCodec {
         /// Not at all.

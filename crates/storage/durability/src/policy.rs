@@ -136,6 +136,12 @@ impl Policy {
                     value_len_min: usize::try_from(settings.tier_value_bytes_min).unwrap_or(usize::MAX),
                     takes_written: settings.tier_policy == config::TierPolicy::Write,
                     segment_bytes: tier::SEGMENT_BYTES,
+                    medium: match settings.tier_medium {
+                        config::TierMedium::Auto => tier::Medium::Auto,
+                        config::TierMedium::Dax => tier::Medium::Dax,
+                        config::TierMedium::Shared => tier::Medium::Shared,
+                        config::TierMedium::File => tier::Medium::File,
+                    },
                 },
                 retain_max_bytes: limit(settings.tier_retain_bytes_max).unwrap_or(u64::MAX),
                 has_cleaner: true,

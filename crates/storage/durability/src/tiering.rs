@@ -53,10 +53,11 @@ impl Durability {
         }
         let figures = tier.figures();
         self.parts.tell.say(&format!(
-            "tier: files in {}, {} segments of {} bytes; survives a restart and a power cut as the data directory does",
+            "tier in {}: {} segments of {} bytes, {}",
             dir.display(),
             figures.segments,
-            figures.bytes
+            figures.bytes,
+            tier.medium()
         ));
         let _ = self.tier.set(open);
         Ok(())
@@ -70,7 +71,7 @@ impl Durability {
             let next = Manifest { tier: info, ..manifest.current().clone() };
             manifest.commit(&self.dir, next)?;
         }
-        Ok(())
+        Ok(tier.named()?)
     }
 
     /// All entries are loaded: what no entry has now is free once the checkpoints of before are gone.

@@ -57,6 +57,15 @@ pub enum TierError {
         /// What is wrong.
         what: String,
     },
+    /// Persistent memory is wanted, and the file system does not grant it.
+    #[error(
+        "tier-medium dax: the file system of {} does not map persistent memory (MAP_SYNC); mount it with DAX on a \
+         pmem device, or pass --tier-medium auto, shared or file", path.display()
+    )]
+    NoDax {
+        /// The directory.
+        path: PathBuf,
+    },
     /// An earlier sync failed.
     #[error(
         "the tier could not be synced ({why}); it takes no more values, and no checkpoint can be made: restart the \

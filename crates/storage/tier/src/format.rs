@@ -1,7 +1,7 @@
 //! The bytes of a segment: a header, then records at multiples of 16.
 //!
 //! ```text
-//! header = "OnggiTIR" | version u32 | segment u32 | tier id (16) | key id u32 | cipher u32 | zero u32 | crc u32
+//! header = "OnggiTIR" | version u32 | segment u32 | tier id (16) | key id u32 | cipher u32 | flags u32 | crc u32
 //! record = value length u32 | type u8 | encoding u8 | key length u16 | crc u32 | key | value | zeros up to 16
 //! ```
 //!
@@ -29,6 +29,9 @@ pub const KEY_LEN_MAX: usize = engine::tier::KEY_LEN_MAX;
 /// Records begin at multiples of this.
 pub const UNIT_BYTES: u64 = 16;
 
+/// A flag of a header: zeros after the last record are no damage, since the file was made with its greatest length.
+const PREALLOCATED: u32 = 1;
+
 const MAGIC: [u8; 8] = *b"OnggiTIR";
 
 /// Bytes that a record takes.
@@ -36,20 +39,30 @@ pub const fn record_bytes(key_len: usize, value_len: u32) -> u64 {
     (RECORD_HEAD_BYTES as u64 + key_len as u64 + value_len as u64).next_multiple_of(UNIT_BYTES)
 }
 
-/// The header of a segment.
-pub fn header(segment: u32, id: TierId) -> [u8; HEADER_BYTES] {
+/// The header of a segment; of one that has its greatest length from the beginning, if it `is_preallocated`.
+pub fn header(segment: u32, id: TierId, is_preallocated: bool) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
     bytes[12..16].copy_from_slice(&segment.to_le_bytes());
     bytes[16..32].copy_from_slice(&id.0);
+    bytes[40..44].copy_from_slice(&if is_preallocated { PREALLOCATED } else { 0 }.to_le_bytes());
     let crc = crc32c(&bytes[..HEADER_BYTES - 4]);
     bytes[HEADER_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
     bytes
 }
 
-/// The segment number and the tier in a segment's header; what is wrong with it otherwise.
-pub fn parse_header(bytes: &[u8]) -> Result<(u32, TierId), String> {
+/// What a header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub segment: u32,
+    pub tier: TierId,
+    /// Zeros after the last record are no damage.
+    pub is_preallocated: bool,
+}
+
+/// What a segment's header says; what is wrong with it otherwise.
+pub fn parse_header(bytes: &[u8]) -> Result<Header, String> {
     let Some((header, _)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
         return Err("the file ends within its header".to_owned());
     };
@@ -62,7 +75,8 @@ pub fn parse_header(bytes: &[u8]) -> Result<(u32, TierId), String> {
     }
     let mut id = [0; 16];
     id.copy_from_slice(&header[16..32]);
-    Ok((number(12), TierId(id)))
+    let (segment, is_preallocated) = (number(12), number(40) & PREALLOCATED != 0);
+    Ok(Header { segment, tier: TierId(id), is_preallocated })
 }
 
 /// What stands before the key of a record. Its last four bytes are the tag.
@@ -136,6 +150,19 @@ pub fn check<'r>(record: &'r [u8], key: &[u8], address: TierAddress) -> Result<(
     }
 }
 
+/// As [`check`], for a record whose checksum was compared before.
+pub fn recognise(record: &[u8], key: &[u8], address: TierAddress) -> Result<Encoding, String> {
+    let Some((head, rest)) = record.split_first_chunk::<RECORD_HEAD_BYTES>() else {
+        return Err("the file ends within a record".to_owned());
+    };
+    let (key_len, value_len) = lengths(head);
+    let is_it = (key_len, value_len, Head(*head).tag()) == (key.len(), address.len, address.tag);
+    match is_it && rest.starts_with(key) {
+        true => Ok(Encoding(head[5])),
+        false => Err("it is the record of another value".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,7 +170,7 @@ mod tests {
     /// The bytes that docs/formats/tier-segment.md gives. A change here is a change of the format.
     #[test]
     fn golden_bytes() {
-        let header = header(7, TierId(*b"0123456789abcdef"));
+        let (tier, header) = (TierId(*b"0123456789abcdef"), header(7, TierId(*b"0123456789abcdef"), false));
         assert_eq!(header[..8], *b"OnggiTIR");
         assert_eq!(header[8..16], [1, 0, 0, 0, 7, 0, 0, 0]);
         assert_eq!(header[16..32], *b"0123456789abcdef");
@@ -151,13 +178,16 @@ mod tests {
         let head = Head::new(b"key", Type::String, Encoding::PLAIN, b"value");
         assert_eq!(head.bytes()[..8], [5, 0, 0, 0, 0, 0, 3, 0]);
         let golden: Vec<u8> = [&header[..], head.bytes(), b"key", b"value", &[0; 12]].concat();
-        assert_eq!(parse_header(&golden), Ok((7, TierId(*b"0123456789abcdef"))));
+        assert_eq!(parse_header(&golden), Ok(Header { segment: 7, tier, is_preallocated: false }));
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/seg-0000000007");
         if std::env::var_os("ONGGI_WRITE_GOLDEN").is_some() {
             std::fs::write(path, &golden).expect("the golden file can be written");
         }
         assert_eq!(std::fs::read(path).expect("the golden file is there"), golden);
         assert_eq!(record_bytes(3, 5), 32);
+        let mapped = super::header(7, tier, true);
+        assert_eq!((&mapped[..40], &mapped[40..44]), (&golden[..40], &[1, 0, 0, 0][..]));
+        assert!(parse_header(&mapped).is_ok_and(|header| header.is_preallocated));
     }
 
     /// One changed bit anywhere, another key and another address are found out.

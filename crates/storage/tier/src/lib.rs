@@ -5,6 +5,8 @@
 //!                '------- a read finds the value in whichever of these has it -------'
 //! ```
 //!
+//! On a mapped medium a record goes to the mapping of its segment at once, and reads copy from there (`mapped`).
+//!
 //! T1. A record is written once. Its address is never used again: segment numbers only grow.
 //! T2. A checkpoint that names addresses is committed only after [`Tier::sync`] has returned. After a failed sync the
 //!     tier takes no more values, and every later sync fails: what the failed one lost is unknown.
@@ -21,6 +23,8 @@ mod error;
 mod format;
 mod identity;
 mod ledger;
+mod mapped;
+mod medium;
 mod names;
 pub mod offline;
 mod reader;
@@ -29,11 +33,14 @@ mod tail;
 mod tier;
 
 #[cfg(test)]
+mod mapped_tests;
+#[cfg(test)]
 mod tests;
 
 pub use error::TierError;
 pub use format::{HEADER_BYTES, RECORD_HEAD_BYTES, SEGMENT_BYTES};
 pub use identity::TierId;
+pub use medium::{Medium, MediumInUse};
 pub use names::segment_number;
 pub use reader::TierReader;
 pub use scan::Scan;

@@ -3,6 +3,12 @@
 /// The lock of the directory.
 pub const LOCK: &str = "LOCK";
 
+/// A file that stands in the directory until the data directory names the tier.
+pub const NEW: &str = "NEW";
+
+/// A file that is made and removed at an opening, to learn what the file system grants.
+pub const PROBE: &str = "PROBE";
+
 const PREFIX: &str = "seg-";
 
 /// The name of a segment's file.

@@ -16,6 +16,10 @@ pub struct Scan {
     file: Arc<dyn File>,
     segment: u32,
     id: TierId,
+    /// Zeros after the last record are no damage.
+    is_preallocated: bool,
+    /// The first byte that is not zero, of those that were looked at last.
+    used_until: u64,
     len: u64,
     /// Where the next record begins.
     at: u64,
@@ -34,14 +38,16 @@ impl Scan {
     pub(crate) fn new(file: Arc<dyn File>, expected: Option<u32>) -> Result<Self, TierError> {
         let (len, segment) = (file.len()?, expected.unwrap_or_default());
         let (id, window, damaged) = (TierId([0; 16]), Vec::new(), Vec::new());
-        let mut scan = Self { file, segment, id, len, at: HEADER_BYTES as u64, window, window_at: 0, damaged };
+        let (at, window_at) = (HEADER_BYTES as u64, 0);
+        let (is_preallocated, used_until) = (false, 0);
+        let mut scan = Self { file, segment, id, is_preallocated, used_until, len, at, window, window_at, damaged };
         scan.fill(0, HEADER_BYTES)?;
         let what = match format::parse_header(&scan.window) {
-            Ok((number, id)) if expected.is_none_or(|expected| number == expected) => {
-                (scan.segment, scan.id) = (number, id);
+            Ok(header) if expected.is_none_or(|expected| header.segment == expected) => {
+                (scan.segment, scan.id, scan.is_preallocated) = (header.segment, header.tier, header.is_preallocated);
                 return Ok(scan);
             }
-            Ok((number, _)) => format!("the header has the number {number}"),
+            Ok(header) => format!("the header has the number {}", header.segment),
             Err(what) => what,
         };
         Err(TierError::Damaged { segment, offset: 0, what })
@@ -83,6 +89,10 @@ impl Scan {
                 self.at += bytes;
                 return Ok(Some(bytes));
             }
+            if self.is_preallocated && self.is_rest_unused()? {
+                self.at = self.len;
+                return Ok(None);
+            }
             let next = self.at + UNIT_BYTES.min(self.len - self.at);
             match self.damaged.last_mut() {
                 Some(last) if last.end == self.at => last.end = next,
@@ -91,6 +101,26 @@ impl Scan {
             self.at = next;
         }
         Ok(None)
+    }
+
+    /// Whether there are only zeros from here on.
+    fn is_rest_unused(&mut self) -> Result<bool, TierError> {
+        let mut bytes = Vec::new();
+        while self.used_until <= self.at {
+            let mut from = self.at;
+            self.used_until = loop {
+                bytes.resize(((self.len - from) as usize).min(WINDOW_BYTES), 0);
+                if bytes.is_empty() {
+                    return Ok(true);
+                }
+                self.file.read_exact_at(&mut bytes, from)?;
+                match bytes.iter().position(|byte| *byte != 0) {
+                    Some(used) => break from + used as u64 + 1,
+                    None => from += bytes.len() as u64,
+                }
+            };
+        }
+        Ok(false)
     }
 
     /// The bytes of the record here, if there is one.

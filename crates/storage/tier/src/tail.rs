@@ -82,7 +82,7 @@ impl Tail {
         let begun = self.open[turn].is_none().then_some(next);
         let open = self.open[turn].get_or_insert_with(|| {
             let mut bytes = Vec::with_capacity(place.chunk_bytes() + place.chunk_bytes() / 8);
-            bytes.extend_from_slice(&format::header(next, place.id));
+            bytes.extend_from_slice(&format::header(next, place.id, false));
             Chunk { segment: next, at: 0, bytes }
         });
         let at = open.at + open.bytes.len() as u64;

@@ -1,6 +1,6 @@
 //! The tier over a simulated disk: reads from memory and files, power cuts, failing writes and syncs, damage.
 
-use crate::{HEADER_BYTES, Options, SEGMENT_BYTES, Tier, TierError, TierId};
+use crate::{HEADER_BYTES, Medium, Options, SEGMENT_BYTES, Tier, TierError, TierId};
 use base::Rng;
 use engine::tier::{NewRecord, Origin};
 use engine::{Encoding, TierAddress, TierRefusal, Type, ValueTier};
@@ -8,42 +8,50 @@ use std::path::Path;
 use std::sync::Arc;
 use vfs::{Fault, FileSystem, Op, SimFs};
 
-const DIR: &str = "/tier";
-const ID: TierId = TierId([7; 16]);
-const OPTIONS: Options =
-    Options { max_bytes: u64::MAX, value_len_min: 64, takes_written: false, segment_bytes: SEGMENT_BYTES };
+pub const DIR: &str = "/tier";
+pub const ID: TierId = TierId([7; 16]);
+const OPTIONS: Options = Options { segment_bytes: SEGMENT_BYTES, ..SMALL };
+pub const SMALL: Options = Options {
+    max_bytes: u64::MAX,
+    value_len_min: 64,
+    takes_written: false,
+    segment_bytes: 64 << 10,
+    medium: Medium::File,
+};
 
 fn open(fs: &SimFs, expected: Option<TierId>) -> Result<Arc<Tier>, TierError> {
-    Tier::open(Arc::new(fs.clone()), Path::new(DIR), expected, ID, OPTIONS, |_| ())
+    let tier = Tier::open(Arc::new(fs.clone()), Path::new(DIR), expected, ID, OPTIONS, |_| ())?;
+    tier.loaded(0);
+    Ok(tier)
 }
 
 fn tier(fs: &SimFs) -> Arc<Tier> {
     open(fs, None).expect("the tier opens")
 }
 
-fn key(number: u64) -> Vec<u8> {
+pub fn key(number: u64) -> Vec<u8> {
     format!("key:{number}").into_bytes()
 }
 
-fn value(number: u64, len: usize) -> Vec<u8> {
+pub fn value(number: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     Rng::new(number).fill(&mut bytes);
     bytes
 }
 
-fn append(tier: &Tier, number: u64, len: usize) -> TierAddress {
+pub fn append(tier: &Tier, number: u64, len: usize) -> TierAddress {
     let address = try_append(tier, number, len).expect("there is room");
     tier.retain(&key(number), address);
     address
 }
 
-fn try_append(tier: &Tier, number: u64, len: usize) -> Result<TierAddress, TierRefusal> {
+pub fn try_append(tier: &Tier, number: u64, len: usize) -> Result<TierAddress, TierRefusal> {
     let (key, value) = (key(number), value(number, len));
     let record = NewRecord { key: &key, kind: Type::String, encoding: Encoding::PLAIN, value: &value };
     tier.append(&record, Origin::Memory)
 }
 
-fn get(tier: &Tier, number: u64, address: TierAddress) -> std::io::Result<Vec<u8>> {
+pub fn get(tier: &Tier, number: u64, address: TierAddress) -> std::io::Result<Vec<u8>> {
     let mut value = Vec::new();
     tier.get(&key(number), address, &mut value).map(|encoding| {
         assert_eq!(encoding, Encoding::PLAIN);
@@ -216,6 +224,25 @@ fn dead_segments_are_removed_after_the_checkpoints_that_may_name_them() {
     append(&tier, 99, 100);
 }
 
+/// A start that demotes values before all entries are loaded removes no segment: what it has is not known yet.
+#[test]
+fn no_segment_goes_before_all_entries_are_loaded() {
+    let fs = SimFs::new(10);
+    let address = {
+        let tier = tier(&fs);
+        let address = append(&tier, 1, 1000);
+        tier.sync().expect("the disk works");
+        address
+    };
+    let tier = Tier::open(Arc::new(fs.clone()), Path::new(DIR), Some(ID), ID, OPTIONS, |_| ()).expect("it opens");
+    append(&tier, 2, 1000);
+    tier.write_waiting().expect("the disk works");
+    tier.retire(None).expect("the disk works");
+    tier.retain(&key(1), address);
+    tier.loaded(0);
+    assert_eq!(get(&tier, 1, address).expect("it is there"), value(1, 1000));
+}
+
 /// Another data directory's tier, and one whose device is not mounted, are refused.
 #[test]
 fn the_right_tier_or_none() {
@@ -226,11 +253,32 @@ fn the_right_tier_or_none() {
         let tier = tier(&fs);
         append(&tier, 1, 100);
         tier.sync().expect("the disk works");
+        tier.named().expect("the disk works");
         assert!(open(&fs, Some(ID)).is_err(), "it is locked");
     }
     assert!(matches!(open(&fs, Some(TierId([8; 16]))), Err(TierError::Foreign { .. })));
     assert!(matches!(open(&fs, None), Err(TierError::Foreign { .. })), "it has segments of another directory");
     open(&fs, Some(ID)).expect("it is the right one");
+}
+
+/// Segments that were written before the data directory named the tier, as during the first replay, are leftovers.
+#[test]
+fn a_crash_before_the_tier_is_named_is_no_other_tier() {
+    let fs = SimFs::new(9);
+    let tier = tier(&fs);
+    let before = append(&tier, 1, 100);
+    tier.sync().expect("the disk works");
+    let fs = fs.recover(vfs::Outage::PowerCut { seed: 1 });
+    drop(tier);
+    let tier = open(&fs, None).expect("the tier opens");
+    assert_eq!(tier.figures().segments, 0);
+    get(&tier, 1, before).expect_err("it is gone");
+    tier.named().expect("the disk works");
+    tier.named().expect("once is enough");
+    append(&tier, 1, 100);
+    tier.sync().expect("the disk works");
+    drop(tier);
+    assert!(matches!(open(&fs, None), Err(TierError::Foreign { .. })));
 }
 
 /// A scan gives the records of a segment in order, passes over damage, and says where it is.

@@ -2,13 +2,16 @@
 
 use crate::format::{self, KEY_LEN_MAX, RECORD_HEAD_BYTES, UNIT_BYTES, record_bytes};
 use crate::ledger::Ledger;
+use crate::mapped::{MappedSegment, MappedSegments, MappedTail};
+use crate::medium::{Medium, MediumInUse};
 use crate::scan::Scan;
 use crate::tail::{Place, Tail};
 use crate::{TierError, TierId, identity, names, offline};
 use engine::tier::{NewRecord, Origin, VALUE_LEN_MAX};
 use engine::{Encoding, TierAddress, TierRefusal, ValueTier};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,6 +36,8 @@ pub struct Options {
     pub takes_written: bool,
     /// The longest segment: [`crate::SEGMENT_BYTES`], or less in tests. In force from the opening on.
     pub segment_bytes: u64,
+    /// What it is made of. In force from the opening on.
+    pub medium: Medium,
 }
 
 /// How often the cleaner looks for work.
@@ -89,6 +94,8 @@ struct Counters {
 #[derive(Default)]
 struct State {
     tail: Tail,
+    /// On a mapped medium, in place of `tail`.
+    mapped: Option<MappedTail>,
     ledger: Ledger,
     /// The number of the next segment.
     next: u32,
@@ -106,6 +113,22 @@ struct State {
     is_ended: bool,
 }
 
+impl State {
+    /// Bytes that the files of all segments take.
+    fn held(&self) -> u64 {
+        self.ledger.bytes().saturating_add(self.mapped.as_ref().map_or(0, MappedTail::unfilled))
+    }
+
+    /// Whether records go to the segment.
+    fn is_writing(&self, segment: u32) -> bool {
+        is_writing(&self.tail, self.mapped.as_ref(), segment)
+    }
+}
+
+fn is_writing(tail: &Tail, mapped: Option<&MappedTail>, segment: u32) -> bool {
+    tail.is_writing(segment) || mapped.is_some_and(|mapped| mapped.is_writing(segment))
+}
+
 type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
 /// An open tier. Locked against other processes.
@@ -113,6 +136,7 @@ pub struct Tier {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
     place: Place,
+    medium: MediumInUse,
     max_bytes: AtomicU64,
     value_len_min: AtomicUsize,
     takes_written: AtomicBool,
@@ -124,6 +148,8 @@ pub struct Tier {
     /// Held while a chunk is written: the file of the segment written last.
     writing: Mutex<Option<(u32, Arc<dyn File>)>>,
     files: Mutex<HashMap<u32, Arc<dyn File>>>,
+    /// On a mapped medium, the segments that are mapped.
+    segments: RwLock<MappedSegments>,
     counters: Counters,
     tell: Tell,
     _lock: FileLock,
@@ -150,25 +176,33 @@ impl Tier {
         }
         vfs::create_dirs_synced(&*fs, dir)?;
         let lock = fs.try_lock(&dir.join(names::LOCK))?;
-        let segments = offline::segments(&*fs, dir)?;
+        let mut segments = offline::segments(&*fs, dir)?;
+        if expected.is_none() && fs.exists(&dir.join(names::NEW))? {
+            // A crash before the data directory named it: nothing has an address in it.
+            let leftovers = segments.drain(..).map(|(number, _)| dir.join(names::segment(number)));
+            leftovers.into_iter().try_for_each(|path| fs.remove_file(&path))?;
+        }
         let id = match (identity::read(&*fs, dir)?, expected) {
             (Some(found), Some(expected)) if found == expected => found,
-            // A crash before the data directory named it.
             (Some(found), None) if segments.is_empty() => found,
             (None, None) if segments.is_empty() => {
+                vfs::replace_file(&*fs, &dir.join(names::NEW), b"")?;
                 identity::write(&*fs, dir, new)?;
                 new
             }
             (None, Some(_)) => return Err(TierError::Missing { path: path() }),
             _ => return Err(TierError::Foreign { path: path() }),
         };
-        let mut state = State::default();
+        let medium = options.medium.of(&*fs, dir)?;
+        let mapped = medium.is_mapped().then(MappedTail::default);
+        let mut state = State { mapped, ..State::default() };
         segments.iter().for_each(|(number, bytes)| state.ledger.add(*number, *bytes));
         state.next = state.ledger.last().map_or(1, |last| last.saturating_add(1));
         Ok(Arc::new(Self {
             fs,
             dir: dir.to_owned(),
             place: Place { id, segment_bytes: options.segment_bytes },
+            medium,
             max_bytes: AtomicU64::new(options.max_bytes),
             value_len_min: AtomicUsize::new(options.value_len_min),
             takes_written: AtomicBool::new(options.takes_written),
@@ -177,6 +211,7 @@ impl Tier {
             garbage: Condvar::new(),
             writing: Mutex::new(None),
             files: Mutex::default(),
+            segments: RwLock::default(),
             counters: Counters::default(),
             tell: Box::new(tell),
             _lock: lock,
@@ -188,9 +223,25 @@ impl Tier {
         self.place.id
     }
 
+    /// What it is made of.
+    pub fn medium(&self) -> MediumInUse {
+        self.medium
+    }
+
     /// Its directory.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// The data directory names the tier, durably.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn named(&self) -> Result<(), TierError> {
+        match self.fs.remove_file(&self.dir.join(names::NEW)) {
+            Err(error) if error.is_not_found() => Ok(()),
+            removed => Ok(removed.and_then(|()| self.fs.sync_dir(&self.dir))?),
+        }
     }
 
     /// Follows changed settings.
@@ -210,6 +261,11 @@ impl Tier {
             }
             if state.write_failure.is_some() {
                 self.work.wait_for(&mut state, RETRY);
+            } else if state.mapped.as_ref().is_some_and(MappedTail::lacks_spare) {
+                // Perhaps for lack of room, which comes without notice.
+                if !self.may_add_segment(&state) || state.sync_failure.is_some() {
+                    self.work.wait_for(&mut state, RETRY);
+                }
             } else if state.tail.first().is_none() {
                 self.work.wait(&mut state);
             }
@@ -237,33 +293,82 @@ impl Tier {
     /// The file system's. What is not written stays in memory. The tier takes no values until a later call succeeds.
     pub fn write_waiting(&self) -> Result<(), TierError> {
         let mut writing = self.writing.lock();
+        if self.medium.is_mapped() {
+            let result = self.make_ready();
+            return self.note_written(self.state.lock(), result);
+        }
         loop {
             let Some(chunk) = self.state.lock().tail.first() else { return Ok(()) };
             let result = self.file_to_write(&mut writing, chunk.segment);
             let result = result.and_then(|file| Ok(file.write_all_at(&chunk.bytes, chunk.at)?));
             let mut state = self.state.lock();
-            match result {
-                Ok(()) => {
-                    state.tail.written();
-                    state.unsynced.insert(chunk.segment);
-                    if state.write_failure.take().is_some() {
-                        drop(state);
-                        (self.tell)("the tier can be written again");
-                    }
-                }
-                Err(error) => {
-                    let is_new = state.write_failure.replace(error.to_string()).is_none();
-                    drop(state);
-                    if is_new {
-                        (self.tell)(&format!(
-                            "the tier in {} cannot be written, values stay in memory: {error}",
-                            self.dir.display()
-                        ));
-                    }
-                    return Err(error);
-                }
+            if result.is_ok() {
+                state.tail.written();
+                state.unsynced.insert(chunk.segment);
             }
+            self.note_written(state, result)?;
         }
+    }
+
+    /// Says when writes begin to fail, and when they succeed again.
+    fn note_written<E: Display>(&self, mut state: MutexGuard<'_, State>, result: Result<(), E>) -> Result<(), E> {
+        let text = match &result {
+            Ok(()) if state.write_failure.take().is_some() => "the tier can be written again".to_owned(),
+            Err(error) if state.write_failure.replace(error.to_string()).is_none() => {
+                format!("the tier in {} cannot be written, values stay in memory: {error}", self.dir.display())
+            }
+            _ => return result,
+        };
+        drop(state);
+        (self.tell)(&text);
+        result
+    }
+
+    /// Whether there is room for a segment of the greatest length.
+    fn may_add_segment(&self, state: &State) -> bool {
+        state.held().saturating_add(self.place.segment_bytes) <= self.limit(Origin::Cleaning)
+    }
+
+    /// Cuts full segments, and makes a spare one if there is none, and room for one (P2). The caller holds `writing`.
+    fn make_ready(&self) -> Result<(), TierError> {
+        let first_full = || self.state.lock().mapped.as_ref()?.first_full();
+        while let Some((number, len)) = first_full() {
+            self.cut(number, len);
+            self.state.lock().mapped.iter_mut().for_each(|mapped| mapped.cut(number));
+        }
+        let number = {
+            let mut state = self.state.lock();
+            let lacks = state.mapped.as_ref().is_some_and(MappedTail::lacks_spare);
+            if !lacks || state.is_ended || state.sync_failure.is_some() || !self.may_add_segment(&state) {
+                return Ok(());
+            }
+            let number = state.next;
+            state.next = number.saturating_add(1);
+            number
+        };
+        let (path, segment_bytes) = (self.path(number), self.place.segment_bytes);
+        let made = self.fs.map_writable(&path, OpenOptions::write().create_new(), segment_bytes).and_then(|region| {
+            region.write_nt(&format::header(number, self.place.id, true), 0)?;
+            region.fence();
+            self.fs.sync_dir(&self.dir)?;
+            Ok(region)
+        });
+        let region = made.inspect_err(|_| {
+            // Part of a segment has no record. The next start counts it as dead if it cannot be removed now.
+            let _ = self.fs.remove_file(&path);
+        })?;
+        self.segments.write().add(number, region.clone(), true);
+        self.state.lock().mapped.iter_mut().for_each(|mapped| mapped.add_spare(number, region.clone()));
+        Ok(())
+    }
+
+    /// Cuts a segment to its records, or removes it if it has none. What cannot be cut takes space until it is cleaned.
+    fn cut(&self, number: u32, len: u64) {
+        let path = self.path(number);
+        let _ = match len {
+            0 => self.fs.remove_file(&path),
+            _ => self.fs.open(&path, OpenOptions::write()).and_then(|file| file.set_len(len)),
+        };
     }
 
     fn file_to_write(
@@ -302,7 +407,13 @@ impl Tier {
         if unsynced.is_empty() {
             return Ok(());
         }
-        let sync_one = |segment: &u32| Ok(self.fs.open(&self.path(*segment), OpenOptions::write())?.sync_all()?);
+        let sync_one = |segment: &u32| {
+            // On persistent memory each append has done it (P1).
+            if let Some(mapped) = self.segments.read().get(*segment).cloned() {
+                return Ok(mapped.region.durable_barrier()?);
+            }
+            Ok(self.fs.open(&self.path(*segment), OpenOptions::write())?.sync_all()?)
+        };
         let synced: Result<(), TierError> = unsynced.iter().try_for_each(sync_one);
         let synced = synced.and_then(|()| Ok(self.fs.sync_dir(&self.dir)?));
         synced.map_err(|error| {
@@ -326,23 +437,28 @@ impl Tier {
         state.is_loaded = true;
     }
 
-    /// Removes segments that nothing needs; `oldest` is the oldest checkpoint that is retained, durably.
+    /// Removes segments that nothing needs; `oldest` is the oldest checkpoint that is retained, durably. Does nothing
+    /// before all entries of a start are loaded, since only then it is known what they need.
     ///
     /// # Errors
     /// A file cannot be removed. It is tried again at the next start.
     pub fn retire(&self, oldest: Option<u32>) -> Result<(), TierError> {
         let dead = {
             let mut state = self.state.lock();
-            let State { ledger, tail, unsynced, oldest: known, .. } = &mut *state;
+            if !state.is_loaded {
+                return Ok(());
+            }
+            let State { ledger, tail, mapped, unsynced, oldest: known, .. } = &mut *state;
             // One that has begun meanwhile counts as retained until it has failed.
             *known = oldest.or(*known);
-            let dead = ledger.take_dead(*known, |segment| tail.is_writing(segment));
+            let dead = ledger.take_dead(*known, |segment| is_writing(tail, mapped.as_ref(), segment));
             unsynced.retain(|segment| !dead.contains(segment));
             state.is_full &= dead.is_empty();
             dead
         };
         for segment in dead {
             self.files.lock().remove(&segment);
+            self.segments.write().remove(segment);
             match self.fs.remove_file(&self.path(segment)) {
                 // It had none.
                 Err(error) if error.is_not_found() => {}
@@ -356,7 +472,9 @@ impl Tier {
     /// cleaned.
     fn limit(&self, origin: Origin) -> u64 {
         let max = self.max_bytes.load(Ordering::Relaxed);
-        let reserved = (RESERVED_SEGMENTS * self.place.segment_bytes).min(max / RESERVED_SHARE);
+        // A mapped segment takes its greatest length from the beginning.
+        let share = if self.medium.is_mapped() { 2 } else { RESERVED_SHARE };
+        let reserved = (RESERVED_SEGMENTS * self.place.segment_bytes).min(max / share);
         match origin {
             Origin::Memory if max < u64::MAX => max - reserved,
             _ => max,
@@ -373,9 +491,9 @@ impl Tier {
         if !state.is_loaded || state.write_failure.is_some() || state.sync_failure.is_some() {
             return None;
         }
-        let near = state.ledger.bytes().saturating_add(RESERVED_SEGMENTS * self.place.segment_bytes);
+        let near = state.held().saturating_add(RESERVED_SEGMENTS * self.place.segment_bytes);
         let is_short = is_short || near > self.limit(Origin::Memory);
-        state.ledger.victim(is_short, |segment| state.tail.is_writing(segment))
+        state.ledger.victim(is_short, |segment| state.is_writing(segment))
     }
 
     /// Waits for a segment to clean; `None` at the end.
@@ -400,7 +518,7 @@ impl Tier {
     /// Whether there is so little space that cleaning should not pause.
     pub fn is_short(&self) -> bool {
         let state = self.state.lock();
-        let (space, held) = (state.ledger.space(), state.ledger.bytes());
+        let (space, held) = (state.ledger.space(), state.held());
         space.dead > space.live / 2 || held > self.limit(Origin::Memory)
     }
 
@@ -442,7 +560,7 @@ impl Tier {
         Figures {
             segments,
             missing_segments,
-            bytes: state.ledger.bytes(),
+            bytes: state.held(),
             live_bytes: state.ledger.live(),
             dead_bytes: space.dead,
             pinned_bytes: space.pinned,
@@ -470,8 +588,39 @@ impl Tier {
         Ok(file)
     }
 
+    /// The segment's mapping, made if there is none. `None` when it cannot be mapped: read its file.
+    fn segment_to_read(&self, segment: u32) -> Option<Arc<MappedSegment>> {
+        if let Some(mapped) = self.segments.read().get(segment) {
+            return Some(mapped.clone());
+        }
+        let path = self.path(segment);
+        let len = self.fs.metadata(&path).ok()?.len;
+        let region = self.fs.map_writable(&path, OpenOptions::write(), len).ok()?;
+        let mut segments = self.segments.write();
+        Some(match segments.get(segment) {
+            Some(mapped) => mapped.clone(),
+            None => segments.add(segment, region, false),
+        })
+    }
+
+    fn read_mapped(
+        segment: &MappedSegment,
+        key: &[u8],
+        address: TierAddress,
+        value: &mut Vec<u8>,
+    ) -> Result<Encoding, TierError> {
+        segment.read(key, address, value).map_err(|what| {
+            let offset = u64::from(address.offset) * UNIT_BYTES;
+            TierError::Damaged { segment: address.segment, offset, what }
+        })
+    }
+
     fn read(&self, key: &[u8], address: TierAddress, value: &mut Vec<u8>) -> Result<Encoding, TierError> {
-        read_record(self.file_to_read(address.segment), key, address, value)
+        let mapped = self.medium.is_mapped().then(|| self.segment_to_read(address.segment)).flatten();
+        match mapped {
+            Some(mapped) => Self::read_mapped(&mapped, key, address, value),
+            None => read_record(self.file_to_read(address.segment), key, address, value),
+        }
     }
 
     /// Reads a value for a tool that has no open tier.
@@ -506,6 +655,17 @@ fn read_record(
     Ok(encoding)
 }
 
+impl Drop for Tier {
+    fn drop(&mut self) {
+        let Some(mapped) = &mut self.state.get_mut().mapped else { return };
+        mapped.close_all();
+        while let Some((number, len)) = self.state.get_mut().mapped.as_ref().and_then(MappedTail::first_full) {
+            self.cut(number, len);
+            self.state.get_mut().mapped.iter_mut().for_each(|mapped| mapped.cut(number));
+        }
+    }
+}
+
 impl ValueTier for Tier {
     fn append(&self, record: &NewRecord<'_>, origin: Origin) -> Result<TierAddress, TierRefusal> {
         if record.value.len() > VALUE_LEN_MAX || record.key.len() > KEY_LEN_MAX {
@@ -517,9 +677,18 @@ impl ValueTier for Tier {
             return Err(TierRefusal::Full);
         }
         let max = self.limit(origin);
-        if state.ledger.bytes().saturating_add(bytes) > max {
+        let is_over = match &state.mapped {
+            None => state.ledger.bytes().saturating_add(bytes) > max,
+            // The spare counts as held.
+            Some(mapped) if mapped.needs_spare(origin, bytes) => match mapped.lacks_spare() {
+                true => !self.may_add_segment(&state),
+                false => state.held() > max,
+            },
+            Some(_) => false,
+        };
+        if is_over {
             if !std::mem::replace(&mut state.is_full, true) {
-                let (held, space) = (state.ledger.bytes(), state.ledger.space());
+                let (held, space) = (state.held(), state.ledger.space());
                 drop(state);
                 (self.tell)(&format!(
                     "the tier is full: {held} bytes of {max}, {} of them in use and {} kept for checkpoints; values \
@@ -529,14 +698,30 @@ impl ValueTier for Tier {
             }
             return Err(TierRefusal::Full);
         }
-        if state.tail.is_busy() {
+        if state.tail.is_busy() || state.mapped.as_ref().is_some_and(|mapped| mapped.is_busy(origin, bytes)) {
+            drop(state);
+            self.work.notify_one();
             return Err(TierRefusal::Busy);
         }
         let next = state.next;
-        let appended = state.tail.append(record, origin, next, self.place);
+        let appended = match &mut state.mapped {
+            None => state.tail.append(record, origin, next, self.place),
+            Some(_) if bytes > self.place.segment_bytes - format::HEADER_BYTES as u64 => return Err(TierRefusal::Full),
+            Some(mapped) => match mapped.append(record, origin) {
+                Ok(appended) => appended,
+                Err(error) => {
+                    let _ = self.note_written(state, Err(error));
+                    self.work.notify_one();
+                    return Err(TierRefusal::Full);
+                }
+            },
+        };
         if let Some(begun) = appended.begun {
-            state.next = begun.saturating_add(1);
+            state.next = state.next.max(begun.saturating_add(1));
             state.ledger.add(begun, 0);
+        }
+        if matches!(self.medium, MediumInUse::Shared | MediumInUse::Volatile) {
+            state.unsynced.insert(appended.address.segment);
         }
         state.ledger.grow(appended.address.segment, appended.bytes);
         drop(state);
@@ -576,6 +761,13 @@ impl ValueTier for Tier {
     }
 
     fn try_get(&self, key: &[u8], address: TierAddress, value: &mut Vec<u8>) -> Option<Encoding> {
+        if self.medium.is_mapped() {
+            let mapped = self.segments.read().get(address.segment)?.clone();
+            // What is wrong with it is said by `get`.
+            let encoding = Self::read_mapped(&mapped, key, address, value).ok()?;
+            self.counters.read_values.fetch_add(1, Ordering::Relaxed);
+            return Some(encoding);
+        }
         let state = self.state.lock();
         let (encoding, bytes) = format::check(state.tail.record(address)?, key, address).ok()?;
         value.extend_from_slice(bytes);

@@ -252,10 +252,11 @@ pub(super) fn disk(ctx: &mut Ctx<'_>, text: &mut String) {
 /// Values that memory has no room for.
 pub(super) fn tier(ctx: &mut Ctx<'_>, text: &mut String) {
     let tier = ctx.host.find::<Arc<Durability>>().and_then(|durability| durability.tier());
-    let Some(figures) = tier.map(|tier| tier.figures()) else { return line(text, &fields::TIER_ENABLED, 0) };
+    let Some(tier) = tier else { return line(text, &fields::TIER_ENABLED, 0) };
+    let figures = tier.figures();
     let counts = &ctx.host.part::<Arc<Store>>().tier_counts;
     line(text, &fields::TIER_ENABLED, 1);
-    line(text, &fields::TIER_MEDIUM, "file");
+    line(text, &fields::TIER_MEDIUM, tier.medium().name());
     line(text, &fields::TIER_FULL, u8::from(figures.is_full));
     line(text, &fields::TIER_SEGMENTS, figures.segments);
     line(text, &fields::TIER_MISSING_SEGMENTS, figures.missing_segments);

@@ -49,11 +49,14 @@ pub(super) static TIER: &[Directive] = &[
          were not used lately. `write`: all values from `tier-min-value-size` on, within a tenth of a second after they \
          are written.",
     ),
-    Directive::refused(
+    Directive::supported(
         "tier-medium",
-        &["file"],
-        "file",
-        "the tier is kept in files; auto, dax and shared, which map the medium, are not offered yet",
+        choice!(tier_medium: TierMedium),
+        "auto",
+        "",
+        "What the tier is made of. `dax`: persistent memory, mapped (MAP_SYNC); the start is refused where the file system does \
+         not grant it. `shared`: mapped files, on persistent memory or in the page cache; on tmpfs a reboot loses them, so \
+         use that for experiments. `file`: files that a thread reads. `auto`: `dax` where it is granted, else `file`.",
     )
     .at_start(),
 ];

@@ -9,15 +9,16 @@ use engine::{Effect, Encoding, Fetch, Keyspace, Type, Value};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use store::{At, Blocked, LockSet, Txn, WriteClass};
-use tier::Options;
+use tier::{Medium, Options};
 use value::{hash, list, set, zset};
-use vfs::{FileSystem, Outage, SimFs};
+use vfs::{FileSystem, Outage, SimFs, SimOptions};
 
 const DIR: &str = "/tier";
 
 /// All values may go to the tier, in segments so small that there are many. Cleaning is asked for.
 fn tiered() -> Policy {
-    let options = Options { max_bytes: u64::MAX, value_len_min: 8, takes_written: false, segment_bytes: 1 << 10 };
+    let (max_bytes, value_len_min, segment_bytes) = (u64::MAX, 8, 1 << 10);
+    let options = Options { max_bytes, value_len_min, takes_written: false, segment_bytes, medium: Medium::File };
     let tier = TierPolicy { dir: PathBuf::from(DIR), options, retain_max_bytes: u64::MAX, has_cleaner: false };
     Policy { tier: Some(tier), ..policy() }
 }
@@ -55,6 +56,20 @@ fn written() -> Policy {
     policy
 }
 
+/// A machine and a policy with a medium that follows from the seed: files, the page cache, persistent memory.
+fn machine(seed: u64, policy: Policy) -> (SimFs, Policy) {
+    let medium = [Medium::File, Medium::Shared, Medium::Dax][seed as usize % 3];
+    (
+        SimFs::with_options(SimOptions { seed, is_dax: medium == Medium::Dax, ..SimOptions::default() }),
+        on(medium, policy),
+    )
+}
+
+fn on(medium: Medium, mut policy: Policy) -> Policy {
+    policy.tier.as_mut().expect("there is one").options.medium = medium;
+    policy
+}
+
 fn demote_all(life: &Life) {
     life.store.shard_ids().for_each(|shard| while life.store.demote(shard, usize::MAX) > 0 {});
 }
@@ -79,11 +94,11 @@ fn live(life: &mut Life, model: &mut Model, rng: &mut Rng, rounds: usize) {
 /// tier, and with values that only the log has.
 #[test]
 fn power_cuts_lose_no_value_on_a_tier() {
-    for seed in seeds(2) {
-        let (fs, mut rng) = (SimFs::new(seed), Rng::new(seed));
+    for seed in seeds(3) {
+        let mut rng = Rng::new(seed);
+        let (fs, policy) = machine(seed, if seed % 2 == 0 { tiered() } else { written() });
         fs.record_crash_points();
-        let policy = if seed % 2 == 0 { tiered() } else { written() };
-        let mut life = Life::start(&fs, policy).expect("it starts");
+        let mut life = Life::start(&fs, policy.clone()).expect("it starts");
         let mut model = Model::new(&life);
         live(&mut life, &mut model, &mut rng, 9);
         let figures = figures(&life);
@@ -93,26 +108,26 @@ fn power_cuts_lose_no_value_on_a_tier() {
         println!("seed {seed}: {} crash points", points.len());
         for point in points.iter().skip(rng.below(2) as usize).step_by(2) {
             let (operation, what) = (point.operation(), format!("seed {seed}, operation {}", point.operation()));
-            let state = found(&point.power_cut(seed), tiered()).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let state = found(&point.power_cut(seed), policy.clone()).unwrap_or_else(|error| panic!("{what}: {error}"));
             model.judge(state, operation).unwrap_or_else(|problem| panic!("{what}: {problem}"));
             if operation.is_multiple_of(9) {
-                live_on(&model, &point.after(Outage::ProcessKill), operation, &what);
+                live_on(&model, &point.after(Outage::ProcessKill), &policy, operation, &what);
             }
         }
     }
 }
 
 /// After a kill a second life continues with the same tier, and is cut by power at its end.
-fn live_on(model: &Model, fs: &SimFs, operation: u64, what: &str) {
+fn live_on(model: &Model, fs: &SimFs, policy: &Policy, operation: u64, what: &str) {
     let mut rng = Rng::new(operation);
-    let mut life = Life::start(fs, tiered()).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let mut life = Life::start(fs, policy.clone()).unwrap_or_else(|error| panic!("{what}: {error}"));
     let mut second = Model::new(&life);
     model.judge(second.now(), operation).unwrap_or_else(|problem| panic!("{what}: {problem}"));
     live(&mut life, &mut second, &mut rng, 3);
     second.look(&life);
     let end = fs.operations() + 1;
     life.crash();
-    let state = found(&fs.recover(Outage::PowerCut { seed: operation }), tiered());
+    let state = found(&fs.recover(Outage::PowerCut { seed: operation }), policy.clone());
     let state = state.unwrap_or_else(|error| panic!("{what}, then cut: {error}"));
     second.judge(state, end).unwrap_or_else(|problem| panic!("{what}, then cut: {problem}"));
 }
@@ -130,9 +145,10 @@ fn set(life: &mut Life, number: u64, round: u64) {
 /// A crash at any operation while segments are cleaned, named and removed loses nothing, and no value is wrong.
 #[test]
 fn cleaning_survives_every_crash() {
-    for seed in seeds(1) {
-        let (fs, mut rng) = (SimFs::new(seed), Rng::new(seed));
-        let mut life = Life::start(&fs, tiered()).expect("it starts");
+    for seed in seeds(3) {
+        let mut rng = Rng::new(seed);
+        let (fs, policy) = machine(seed, tiered());
+        let mut life = Life::start(&fs, policy.clone()).expect("it starts");
         let mut model = Model::new(&life);
         for round in 0..5 {
             for number in 0..40 {
@@ -160,7 +176,8 @@ fn cleaning_survives_every_crash() {
             for outage in [Outage::PowerCut { seed }, Outage::ProcessKill] {
                 let (operation, what) =
                     (point.operation(), format!("seed {seed}, {outage:?} at {}", point.operation()));
-                let state = found(&point.after(outage), tiered()).unwrap_or_else(|error| panic!("{what}: {error}"));
+                let state =
+                    found(&point.after(outage), policy.clone()).unwrap_or_else(|error| panic!("{what}: {error}"));
                 model.judge(state, operation).unwrap_or_else(|problem| panic!("{what}: {problem}"));
             }
         }

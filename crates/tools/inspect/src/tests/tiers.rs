@@ -45,7 +45,13 @@ pub(super) fn read(
 fn world(seed: u64) -> World {
     let mut world = World::new(seed);
     let value_len_min = VALUE_LEN_MIN;
-    let options = Options { max_bytes: u64::MAX, value_len_min, takes_written: false, segment_bytes: 2048 };
+    let options = Options {
+        max_bytes: u64::MAX,
+        value_len_min,
+        takes_written: false,
+        segment_bytes: 2048,
+        medium: tier::Medium::File,
+    };
     let tier = Tier::open(shared(&world.fs), Path::new(TIER), None, ID, options, |_| ()).expect("it opens");
     world.tier = Some(tier);
     let mut next = world.manifest.current().clone();
