@@ -76,6 +76,30 @@ pub struct TableBytes {
 pub trait Engine: Send + Sync {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
+    fn delete(&self, key: &[u8]) -> Result<(), Failure>;
+
+    /// Deletes from a key (included) to another (excluded); `false` if the engine has no ranges, and nothing was done.
+    fn delete_range(&self, _from: &[u8], _to: &[u8]) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
+    /// Holds everything as of now for as long as the process lives, or until the value is dropped.
+    fn hold_view(&self) -> Result<Box<dyn std::any::Any>, Failure>;
+
+    /// Makes key spaces for [`put_in`](Self::put_in).
+    fn make_spaces(&self, count: usize) -> Result<(), Failure>;
+
+    fn put_in(&self, space: usize, key: &[u8], value: &[u8]) -> Result<(), Failure>;
+
+    /// Makes one key space whose values live for `ttl_ms` of [`pass_ms`](Self::pass_ms); `false` if the engine has no
+    /// expirations by a clock of the caller.
+    fn make_expiring(&self, _ttl_ms: u64) -> Result<bool, Failure> {
+        Ok(false)
+    }
+
+    /// Lets time pass.
+    fn pass_ms(&self, _ms: u64) {}
+
     /// Whether the key is there; its value, copied out of the engine, is looked at by `see`.
     fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, Failure>;
 

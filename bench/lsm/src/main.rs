@@ -6,6 +6,7 @@
 
 mod engines;
 mod paper;
+mod patterns;
 mod plot;
 mod process;
 mod report;
@@ -20,6 +21,7 @@ use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 use engines::{Contender, Dials, Failure, Name, Settings};
+use patterns::Pattern;
 use report::{Outcome, Report};
 use serde::{Serialize, de::DeserializeOwned};
 use steps::{Step, Subject};
@@ -53,6 +55,12 @@ struct Arguments {
     /// The figures of the PlexDB paper in place of engines by name; only writes.
     #[arg(long, conflicts_with = "engine")]
     paper: bool,
+    /// Patterns of work instead: puts and deletions, mixed lengths, expirations and others; all, or those named.
+    #[arg(long, value_enum, num_args = 0.., conflicts_with = "paper")]
+    patterns: Option<Vec<Pattern>>,
+    /// Size of the patterns, in thousandths.
+    #[arg(long, default_value_t = 1000)]
+    scale: u64,
     /// What a process of this program is started for by another one.
     #[arg(long, hide = true)]
     step: Option<Step>,
@@ -62,6 +70,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.step {
         Some(step) => run_step(&arguments, step).map(|()| true),
+        None if arguments.patterns.is_some() => compare_patterns(&arguments),
         None => compare(&arguments),
     };
     match outcome {
@@ -89,6 +98,10 @@ fn run_step(arguments: &Arguments, step: Step) -> Result<(), Failure> {
         Step::Ycsb => print(&steps::ycsb(&subject)?),
         Step::LeaveLog => steps::leave_log(&subject),
         Step::Replay => print(&steps::replay(&subject)?),
+        Step::Pattern => {
+            let pattern = arguments.patterns.iter().flatten().next().ok_or("no pattern is named")?;
+            print(&patterns::run(&subject, *pattern, arguments.scale)?)
+        }
     }
 }
 
@@ -141,6 +154,48 @@ fn compare(arguments: &Arguments) -> Result<bool, Failure> {
         std::fs::write(out.join("results.json"), serde_json::to_string(&report)? + "\n")?;
     }
     Ok(report.is_met())
+}
+
+/// Runs patterns on all engines. An engine that fails a pattern stands in the table with that.
+fn compare_patterns(arguments: &Arguments) -> Result<bool, Failure> {
+    let chosen = arguments.patterns.as_ref().filter(|chosen| !chosen.is_empty());
+    let load = || std::fs::read_to_string("/proc/loadavg").unwrap_or_default().split(' ').next().map(str::to_owned);
+    let (before, mut outcomes) = (load(), Vec::new());
+    for pattern in chosen.map_or(&patterns::ALL[..], |chosen| chosen) {
+        for name in &arguments.engine {
+            eprintln!("{name}: {pattern}");
+            let contender = Contender::new(*name, arguments.dials);
+            let database = arguments.dir.join(format!("{name}-{pattern}"));
+            let turn = Turn { arguments, contender: &contender, dir: &database, step: Step::Pattern };
+            let mut command = turn.command()?;
+            command.arg(format!("--patterns={pattern}")).arg(format!("--scale={}", arguments.scale));
+            let output = command.stderr(Stdio::piped()).output()?;
+            outcomes.push(if output.status.success() {
+                Ok(serde_json::from_slice::<patterns::Figures>(&output.stdout)?)
+            } else {
+                let said = String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned();
+                Err((*pattern, name.to_string(), said))
+            });
+            // An engine that failed at once left none.
+            let _ = std::fs::remove_dir_all(&database);
+        }
+    }
+    let head = format!(
+        "`--patterns`, memtable {} bytes, scale {}; load {} to {}.",
+        arguments.memtable_bytes,
+        arguments.scale,
+        before.unwrap_or_default(),
+        load().unwrap_or_default()
+    );
+    let text = patterns::to_markdown(&outcomes, &head);
+    print!("{text}");
+    if let Some(out) = &arguments.out {
+        std::fs::create_dir_all(out)?;
+        std::fs::write(out.join("README.md"), text)?;
+        let figures: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()).collect();
+        std::fs::write(out.join("results.json"), serde_json::to_string(&figures)? + "\n")?;
+    }
+    Ok(true)
 }
 
 /// A process of this program that does one step.

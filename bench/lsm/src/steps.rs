@@ -40,6 +40,8 @@ pub enum Step {
     LeaveLog,
     /// Its replay.
     Replay,
+    /// One of the patterns.
+    Pattern,
 }
 
 /// The database of a step.

@@ -1,6 +1,7 @@
 //! fjall.
 
 use std::path::Path;
+use std::sync::RwLock;
 
 use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions};
@@ -9,26 +10,50 @@ use super::{BLOCK_CACHE_BYTES, Engine, FILTER_BITS_PER_KEY, Failure, Settings, T
 
 pub struct FjallEngine {
     keys: Keyspace,
-    _database: Database,
+    database: Database,
+    memtable_bytes: u64,
+    spaces: RwLock<Vec<Keyspace>>,
+}
+
+fn options(memtable_bytes: u64) -> KeyspaceCreateOptions {
+    let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS_PER_KEY as f32));
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(memtable_bytes)
+        .data_block_compression_policy(CompressionPolicy::all(CompressionType::None))
+        .filter_policy(FilterPolicy::all(filter))
 }
 
 impl FjallEngine {
     pub fn open(dir: &Path, settings: &Settings) -> Result<Self, Failure> {
         let database = Database::builder(dir).cache_size(BLOCK_CACHE_BYTES as u64).open()?;
-        let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(FILTER_BITS_PER_KEY as f32));
-        let options = || {
-            KeyspaceCreateOptions::default()
-                .max_memtable_size(settings.memtable_bytes as u64)
-                .data_block_compression_policy(CompressionPolicy::all(CompressionType::None))
-                .filter_policy(FilterPolicy::all(filter))
-        };
-        Ok(Self { keys: database.keyspace("keys", options)?, _database: database })
+        let memtable_bytes = settings.memtable_bytes as u64;
+        let keys = database.keyspace("keys", || options(memtable_bytes))?;
+        Ok(Self { keys, database, memtable_bytes, spaces: RwLock::default() })
     }
 }
 
 impl Engine for FjallEngine {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         Ok(self.keys.insert(key, value)?)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<(), Failure> {
+        Ok(self.keys.remove(key)?)
+    }
+
+    fn hold_view(&self) -> Result<Box<dyn std::any::Any>, Failure> {
+        Ok(Box::new(self.database.snapshot()))
+    }
+
+    fn make_spaces(&self, count: usize) -> Result<(), Failure> {
+        let made =
+            (0..count).map(|number| self.database.keyspace(&number.to_string(), || options(self.memtable_bytes)));
+        *self.spaces.write().expect("no thread panics") = made.collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    fn put_in(&self, space: usize, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        Ok(self.spaces.read().expect("no thread panics")[space].insert(key, value)?)
     }
 
     fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, Failure> {

@@ -22,6 +22,14 @@ unsafe extern "C" {
         value_len: usize,
         error: *mut *mut c_char,
     );
+    fn leveldb_delete(
+        db: *mut c_void,
+        options: *const c_void,
+        key: *const c_char,
+        key_len: usize,
+        error: *mut *mut c_char,
+    );
+    fn leveldb_create_snapshot(db: *mut c_void) -> *const c_void;
     fn leveldb_get(
         db: *mut c_void,
         options: *const c_void,
@@ -99,6 +107,29 @@ impl Engine for LevelDb {
         }
     }
 
+    fn delete(&self, key: &[u8]) -> Result<(), Failure> {
+        // SAFETY: the database is open; the length is that of the slice.
+        unsafe {
+            checked(leveldb_free, |error| {
+                leveldb_delete(self.db, self.write, key.as_ptr().cast(), key.len(), error);
+            })
+        }
+    }
+
+    fn hold_view(&self) -> Result<Box<dyn std::any::Any>, Failure> {
+        // SAFETY: the database is open. The snapshot is never released: the process ends with its pattern.
+        let snapshot = unsafe { leveldb_create_snapshot(self.db) };
+        Ok(Box::new(snapshot))
+    }
+
+    /// It has none: their keys have prefixes.
+    fn make_spaces(&self, _: usize) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn put_in(&self, space: usize, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        self.put(&[&(space as u16).to_be_bytes(), key].concat(), value)
+    }
     fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, Failure> {
         let mut len = 0;
         // SAFETY: the database is open; the value is `len` bytes of our own until it is freed.

@@ -1,8 +1,10 @@
 //! Plex under each of its policies.
 
 use std::path::Path;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
 
-use plex::{Db, Filters, Indexes, IterOptions, Options, Policy, Wal};
+use plex::{Db, Filters, Indexes, IterOptions, KeySpaceId, KeySpaceOptions, ManualClock, Options, Policy, Wal};
 
 use super::{BLOCK_CACHE_BYTES, Engine, FILTER_BITS_PER_KEY, Failure, Name, Settings, TableBytes};
 
@@ -71,11 +73,15 @@ impl Dials {
 pub struct PlexEngine {
     db: Db,
     name: Name,
+    clock: Arc<ManualClock>,
+    spaces: RwLock<Vec<KeySpaceId>>,
 }
 
 impl PlexEngine {
     pub fn open(name: Name, dir: &Path, settings: &Settings) -> Result<Self, Failure> {
+        let clock = Arc::new(ManualClock::new(1_700_000_000_000));
         let db = Options::new()
+            .clock(clock.clone())
             .memtable_bytes(settings.memtable_bytes)
             .block_cache_bytes(BLOCK_CACHE_BYTES)
             .filter_bits_per_key(FILTER_BITS_PER_KEY)
@@ -86,13 +92,47 @@ impl PlexEngine {
             .policy(settings.dials.policy(name))
             .wal(Wal::Async)
             .open(dir)?;
-        Ok(Self { db, name })
+        Ok(Self { db, name, clock, spaces: RwLock::default() })
     }
 }
 
 impl Engine for PlexEngine {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         Ok(self.db.put(key, value)?)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<(), Failure> {
+        Ok(self.db.delete(key)?)
+    }
+
+    fn delete_range(&self, from: &[u8], to: &[u8]) -> Result<bool, Failure> {
+        self.db.delete_range(from..to)?;
+        Ok(true)
+    }
+
+    fn hold_view(&self) -> Result<Box<dyn std::any::Any>, Failure> {
+        Ok(Box::new(self.db.view()))
+    }
+
+    fn make_spaces(&self, count: usize) -> Result<(), Failure> {
+        let made = (0..count).map(|number| self.db.key_space(&number.to_string()));
+        *self.spaces.write().expect("no thread panics") = made.collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    fn put_in(&self, space: usize, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        let space = self.spaces.read().expect("no thread panics")[space];
+        Ok(self.db.put_in(space, key, value)?)
+    }
+
+    fn make_expiring(&self, ttl_ms: u64) -> Result<bool, Failure> {
+        let options = KeySpaceOptions::new().ttl(Duration::from_millis(ttl_ms));
+        *self.spaces.write().expect("no thread panics") = vec![self.db.key_space_with("expiring", &options)?];
+        Ok(true)
+    }
+
+    fn pass_ms(&self, ms: u64) {
+        self.clock.advance_ms(ms);
     }
 
     fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, Failure> {

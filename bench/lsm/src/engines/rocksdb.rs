@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_double, c_int, c_void};
 use std::path::{Path, PathBuf};
+use std::sync::RwLock;
 
 use super::c::checked;
 use super::{BLOCK_CACHE_BYTES, Engine, FILTER_BITS_PER_KEY, Failure, Settings, TableBytes};
@@ -30,6 +31,41 @@ unsafe extern "C" {
         value_len: usize,
         error: *mut *mut c_char,
     );
+    fn rocksdb_delete(
+        db: *mut c_void,
+        options: *const c_void,
+        key: *const c_char,
+        key_len: usize,
+        error: *mut *mut c_char,
+    );
+    fn rocksdb_writebatch_create() -> *mut c_void;
+    fn rocksdb_writebatch_destroy(batch: *mut c_void);
+    fn rocksdb_writebatch_delete_range(
+        batch: *mut c_void,
+        start: *const c_char,
+        start_len: usize,
+        end: *const c_char,
+        end_len: usize,
+    );
+    fn rocksdb_write(db: *mut c_void, options: *const c_void, batch: *mut c_void, error: *mut *mut c_char);
+    fn rocksdb_create_column_family(
+        db: *mut c_void,
+        options: *const c_void,
+        name: *const c_char,
+        error: *mut *mut c_char,
+    ) -> *mut c_void;
+    fn rocksdb_column_family_handle_destroy(family: *mut c_void);
+    fn rocksdb_put_cf(
+        db: *mut c_void,
+        options: *const c_void,
+        family: *mut c_void,
+        key: *const c_char,
+        key_len: usize,
+        value: *const c_char,
+        value_len: usize,
+        error: *mut *mut c_char,
+    );
+    fn rocksdb_create_snapshot(db: *mut c_void) -> *const c_void;
     fn rocksdb_get(
         db: *mut c_void,
         options: *const c_void,
@@ -79,6 +115,9 @@ pub struct RocksDb {
     db: *mut c_void,
     read: *mut c_void,
     write: *mut c_void,
+    options: *mut c_void,
+    /// Addresses of column families.
+    families: RwLock<Vec<usize>>,
     dir: PathBuf,
 }
 
@@ -113,15 +152,20 @@ impl RocksDb {
                 }
             }
             let db = checked(rocksdb_free, |error| rocksdb_open(options, name.as_ptr(), error))?;
-            Ok(Self { db, read: rocksdb_readoptions_create(), write: rocksdb_writeoptions_create(), dir: dir.into() })
+            let (read, write) = (rocksdb_readoptions_create(), rocksdb_writeoptions_create());
+            Ok(Self { db, read, write, options, families: RwLock::default(), dir: dir.into() })
         }
     }
 }
 
 impl Drop for RocksDb {
     fn drop(&mut self) {
-        // SAFETY: the database is open, and no thread uses it any more.
-        unsafe { rocksdb_close(self.db) }
+        let families = std::mem::take(self.families.get_mut().expect("no thread panics"));
+        // SAFETY: the database is open, and no thread uses it any more, nor its column families, which go first.
+        unsafe {
+            families.into_iter().for_each(|family| rocksdb_column_family_handle_destroy(family as *mut c_void));
+            rocksdb_close(self.db)
+        }
     }
 }
 
@@ -136,6 +180,58 @@ impl Engine for RocksDb {
         }
     }
 
+    fn delete(&self, key: &[u8]) -> Result<(), Failure> {
+        // SAFETY: the database is open; the length is that of the slice.
+        unsafe {
+            checked(rocksdb_free, |error| {
+                rocksdb_delete(self.db, self.write, key.as_ptr().cast(), key.len(), error);
+            })
+        }
+    }
+
+    fn hold_view(&self) -> Result<Box<dyn std::any::Any>, Failure> {
+        // SAFETY: the database is open. The snapshot is never released: the process ends with its pattern.
+        let snapshot = unsafe { rocksdb_create_snapshot(self.db) };
+        Ok(Box::new(snapshot))
+    }
+
+    fn delete_range(&self, from: &[u8], to: &[u8]) -> Result<bool, Failure> {
+        let (from_at, to_at) = (from.as_ptr().cast(), to.as_ptr().cast());
+        // SAFETY: the database is open; lengths are those of the slices, and the batch is freed once.
+        unsafe {
+            let batch = rocksdb_writebatch_create();
+            rocksdb_writebatch_delete_range(batch, from_at, from.len(), to_at, to.len());
+            let outcome = checked(rocksdb_free, |error| rocksdb_write(self.db, self.write, batch, error));
+            rocksdb_writebatch_destroy(batch);
+            outcome?;
+        }
+        Ok(true)
+    }
+
+    /// Column families.
+    fn make_spaces(&self, count: usize) -> Result<(), Failure> {
+        let make = |number: usize| {
+            let name = std::ffi::CString::new(number.to_string())?;
+            // SAFETY: the database is open, options live as long as the process, the name ends with a zero.
+            let family = unsafe {
+                checked(rocksdb_free, |error| rocksdb_create_column_family(self.db, self.options, name.as_ptr(), error))
+            };
+            Ok(family? as usize)
+        };
+        *self.families.write().expect("no thread panics") = (0..count).map(make).collect::<Result<_, Failure>>()?;
+        Ok(())
+    }
+
+    fn put_in(&self, space: usize, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        let family = self.families.read().expect("no thread panics")[space] as *mut c_void;
+        let (key_at, value_at) = (key.as_ptr().cast(), value.as_ptr().cast());
+        // SAFETY: the database is open, the family was made by it; lengths are those of the slices.
+        unsafe {
+            checked(rocksdb_free, |error| {
+                rocksdb_put_cf(self.db, self.write, family, key_at, key.len(), value_at, value.len(), error);
+            })
+        }
+    }
     fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Result<bool, Failure> {
         let mut len = 0;
         // SAFETY: the database is open; the value is `len` bytes of our own until it is freed.
