@@ -12,7 +12,13 @@ const MAPPED_BYTES_MIN: libc::c_int = 256 << 10;
 #[cfg(target_env = "gnu")]
 const TOP_BYTES_MAX: libc::c_int = 1 << 20;
 
-/// Fixes the thresholds. Called once, before other threads start.
+/// Heaps for all threads that have no arena of this crate. By default there are eight for each core. Then each of the
+/// sixteen threads that read rows of databases on disk has its own, and its free memory is of no use to others: reading
+/// 1.6 GB with `maxmemory 256mb` took 372 MB of resident memory, and takes 304.
+#[cfg(target_env = "gnu")]
+const HEAPS_MAX: libc::c_int = 4;
+
+/// Fixes the thresholds and the number of heaps. Called once, before other threads start.
 #[cfg(target_env = "gnu")]
 pub fn give_memory_back() {
     let set = |option, value| {
@@ -21,6 +27,7 @@ pub fn give_memory_back() {
     };
     set(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_MIN);
     set(libc::M_TRIM_THRESHOLD, TOP_BYTES_MAX);
+    set(libc::M_ARENA_MAX, HEAPS_MAX);
 }
 
 /// Gives free memory inside the heaps back. Takes milliseconds when there is much of it, and keeps other threads from
