@@ -26,8 +26,7 @@ fn busy() -> Reply {
     Reply::Error(BUSY.into())
 }
 
-/// Asks until the script is busy. A request that arrives together with the script waits for its end: then another
-/// connection asks.
+/// Asks until the script is busy.
 fn wait_until_busy(server: &Served) {
     let begun = Instant::now();
     loop {
@@ -184,19 +183,205 @@ fn connections_made_meanwhile_stay() {
     }
 }
 
-/// Connections that cannot be moved wait for the script: a subscriber, and one with a request before it.
+fn aborted() -> Reply {
+    Reply::Error(format!("EXECABORT Transaction discarded because of: {BUSY}"))
+}
+
+/// Inside MULTI, with watched keys, with subscriptions, and with a command that waits: as Valkey answers each.
 #[test]
-fn the_others_wait() {
+fn clients_in_any_state_are_answered() {
     let server = Served::start(&options("1"));
-    let (mut subscriber, mut script, mut killer) = (server.connect(), server.connect(), server.connect());
-    assert!(matches!(subscriber.run(&["SUBSCRIBE", "channel"]), Reply::List(_)));
+    let [mut queues, mut watches, mut listens, mut hears, mut waits] = [(); 5].map(|()| server.connect());
+    assert_eq!([queues.run(&["MULTI"]), queues.run(&["SET", "a", "1"])], [ok(), Reply::Simple("QUEUED".into())]);
+    assert_eq!(watches.run(&["WATCH", "watched"]), ok());
+    assert!(matches!(listens.run(&["SUBSCRIBE", "channel"]), Reply::List(_)));
+    assert!(matches!(hears.run(&["HELLO", "3"]), Reply::List(_)));
+    assert!(matches!(hears.run(&["SUBSCRIBE", "channel"]), Reply::List(_)));
+    waits.send(&[&["BLPOP", "list", "0"], &["PING"]]);
+    let (mut script, mut killer) = (server.connect(), server.connect());
     script.send(&[ENDLESS, &["SET", "after", "1"]]);
     wait_until_busy(&server);
-    subscriber.send(&[&["PING"]]);
+    assert_eq!(queues.run(&["EXEC"]), aborted());
+    assert_eq!(queues.run(&["GET", "a"]), busy());
+    assert_eq!([watches.run(&["MULTI"]), watches.run(&["INCR", "b"]), watches.run(&["DISCARD"])], [ok(), busy(), ok()]);
+    assert_eq!([watches.run(&["UNWATCH"]), watches.run(&["WATCH", "a"])], [ok(), ok()]);
+    assert_eq!([listens.run(&["PING"]), listens.run(&["UNSUBSCRIBE"])], [busy(), busy()]);
+    assert!(matches!(listens.run(&["GET", "a"]), Reply::Error(text) if text.starts_with("ERR Can't execute 'get'")));
+    assert_eq!([hears.run(&["PING"]), hears.run(&["RESET"])], [busy(), Reply::Simple("RESET".into())]);
+    let mut asks = server.connect();
+    for words in [&["CLIENT", "LIST"][..], &["FUNCTION", "STATS"], &["FUNCTION", "KILL"], &["SHUTDOWN"], &["INFO"]] {
+        assert_eq!(asks.run(words), busy(), "{words:?}");
+    }
+    assert!(!waits.has_reply_within(Duration::from_millis(50)), "a client whose command waits is not read");
     kill(&mut killer, &mut script);
-    assert!(matches!(subscriber.reply(), Some(Reply::List(_))));
     assert_eq!(script.reply(), Some(ok()), "the request after the script runs");
-    assert_eq!(killer.run(&["PUBLISH", "channel", "text"]), Reply::Int(1));
+    assert_eq!(killer.run(&["RPUSH", "list", "x"]), Reply::Int(1));
+    assert!(matches!(waits.reply(), Some(Reply::List(_))));
+    assert_eq!(waits.reply(), Some(Reply::Simple("PONG".into())));
+    assert_eq!(killer.run(&["SET", "a", "changed"]), ok());
+    assert_eq!([watches.run(&["MULTI"]), watches.run(&["EXEC"])], [ok(), Reply::List(vec![])], "`a` is watched");
+    assert_eq!(killer.run(&["PUBLISH", "channel", "text"]), Reply::Int(1), "to the one that was not reset");
+    assert!(matches!(listens.reply(), Some(Reply::List(_))));
+    assert_eq!(queues.run(&["GET", "a"]), Reply::Bulk(Some("changed".into())));
+}
+
+/// A client that has not logged in learns that, and may log in.
+#[test]
+fn strangers_may_log_in() {
+    let options: Vec<&str> = options("1").into_iter().chain(["--requirepass", "secret"]).collect();
+    let server = Served::start(&options);
+    let [mut stranger, mut other, mut script] = [(); 3].map(|()| server.connect());
+    assert_eq!(script.run(&["AUTH", "secret"]), ok());
+    script.send(&[ENDLESS]);
+    let begun = Instant::now();
+    while script.has_reply_within(Duration::from_millis(1)) || {
+        let mut client = server.connect();
+        client.send(&[&["AUTH", "secret"], &["PING"]]);
+        !client.has_reply_within(Duration::from_millis(300)) || [client.reply(), client.reply()][1] != Some(busy())
+    } {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the script never gets busy");
+    }
+    let refused = Reply::Error("NOAUTH Authentication required.".into());
+    assert_eq!([stranger.run(&["GET", "a"]), stranger.run(&["SCRIPT", "KILL"])], [refused.clone(), refused]);
+    assert_eq!([stranger.run(&["AUTH", "secret"]), stranger.run(&["GET", "a"])], [ok(), busy()]);
+    assert!(matches!(other.run(&["HELLO", "2", "AUTH", "default", "secret"]), Reply::List(_)));
+    kill(&mut other, &mut script);
+    assert_eq!([stranger.run(&["GET", "a"]), other.run(&["GET", "a"])], [Reply::Bulk(None), Reply::Bulk(None)]);
+}
+
+/// Requests that the worker receives together with the script: those of other clients are answered, however many, and
+/// a second script among them. Those of the script's client wait.
+#[test]
+fn requests_of_the_same_turn_are_answered() {
+    let server = Served::start(&["--workers", "1", "--busy-reply-threshold", "1500"]);
+    let [mut first, mut one, mut few, mut many, mut two] = [(); 5].map(|()| server.connect());
+    for client in [&mut one, &mut few, &mut many, &mut two] {
+        assert_eq!(client.run(&["PING"]), Reply::Simple("PONG".into()));
+    }
+    // While this one runs, the others send.
+    first.send(&[&["EVAL", "for i = 1, 5e6 do end", "0"]]);
+    one.send(&[&["SET", "key", "1"], ENDLESS, &["GET", "key"]]);
+    few.send(&[&["MULTI"], &["SET", "key", "2"], &["EXEC"], &["PING"]]);
+    few.send_bytes(b"*1\r\n$4\r\nPI");
+    many.send(&[["PING"].as_slice(); 100]);
+    two.send(&[ENDLESS]);
+    let mut killer = server.connect();
+    // They may have run before the script, or are refused; but none waits for its end.
+    for _ in 0..100 {
+        let reply = many.reply();
+        assert!(reply == Some(busy()) || reply == Some(Reply::Simple("PONG".into())), "{reply:?}");
+    }
+    let replies: Vec<_> = (0..4).map(|_| few.reply().expect("it is open")).collect();
+    let has_run = replies[3] == Reply::Simple("PONG".into());
+    assert!(has_run || replies[2..] == [aborted(), busy()], "{replies:?}");
+    // One of the two scripts runs, and the other one is refused.
+    while !one.has_reply_within(Duration::from_millis(1)) && !two.has_reply_within(Duration::from_millis(1)) {}
+    let is_first_refused = !two.has_reply_within(Duration::from_millis(1));
+    assert_eq!(killer.run(&["SCRIPT", "KILL"]), ok());
+    let is_killed =
+        |reply: Option<Reply>| matches!(reply, Some(Reply::Error(text)) if text.starts_with("ERR Script killed"));
+    if is_first_refused {
+        assert_eq!([one.reply(), one.reply(), one.reply()], [Some(busy()), Some(busy()), Some(busy())]);
+        assert!(is_killed(two.reply()));
+    } else {
+        assert_eq!(two.reply(), Some(busy()));
+        assert_eq!(one.reply(), Some(ok()));
+        assert!(is_killed(one.reply()));
+        assert!(matches!(one.reply(), Some(Reply::Bulk(Some(_)))));
+    }
+    few.send_bytes(b"NG\r\n");
+    assert_eq!(few.reply(), Some(Reply::Simple("PONG".into())));
+}
+
+/// Scripts keep both workers: clients of both are answered, and both scripts are ended.
+#[test]
+fn scripts_may_keep_all_workers() {
+    let server = Served::start(&options("2"));
+    let text = "redis.call('GET', KEYS[1]) for i = 1, tonumber(ARGV[1]) do end return 'done'";
+    let done = Reply::Bulk(Some("done".into()));
+    let [mut one, mut two] = [(); 2].map(|()| server.connect());
+    let mut others: Vec<Client> = (0..6).map(|_| server.connect()).collect();
+    for client in [&mut one, &mut two] {
+        // The first time it is not known yet which keys it uses.
+        assert_eq!(client.run(&["EVAL", text, "1", "key", "1"]), done);
+    }
+    one.send(&[&["EVAL", text, "1", "key", "5e9"]]);
+    wait_until_busy(&server);
+    let free = (0..100).map(|number| format!("key:{number}"));
+    let free = free.into_iter().find(|key| two.run(&["EVAL", text, "1", key, "1"]) == done).expect("a free shard");
+    two.send(&[&["EVAL", text, "1", &free, "5e9"]]);
+    let begun = Instant::now();
+    while others.iter_mut().any(|other| other.run(&["DBSIZE"]) != busy() || other.run(&["PING"]) != busy()) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "one of the workers never gets busy");
+    }
+    assert_eq!(server.connect().run(&["PING"]), busy());
+    assert_eq!(others[0].run(&["SCRIPT", "KILL"]), ok());
+    for client in [&mut one, &mut two] {
+        assert!(matches!(client.reply(), Some(Reply::Error(text)) if text.starts_with("ERR Script killed by user")));
+    }
+    for client in others.iter_mut().chain([&mut one, &mut two]) {
+        assert_eq!(client.run(&["PING"]), Reply::Simple("PONG".into()));
+    }
+}
+
+/// Connections go to and fro while their pipelines run: each request has one reply, in its place, and what was not
+/// refused has happened.
+#[test]
+fn nothing_is_lost_on_the_way() {
+    let server = Served::start(&["--workers", "2", "--busy-reply-threshold", "2"]);
+    let ends = Instant::now() + Duration::from_secs(2);
+    let count = |number: usize| {
+        let (mut client, key) = (server.connect(), format!("counter:{number}"));
+        let (mut done, mut round) = (0, 0_u64);
+        while Instant::now() < ends {
+            round += 1;
+            let mark = round.to_string();
+            let queued: &[&[&str]] = &[&["MULTI"], &["INCR", &key], &["EXEC"], &["ECHO", &mark]];
+            let plain: &[&[&str]] = &[&["INCR", &key], &["ECHO", &mark], &["INCR", &key]];
+            let requests = if round.is_multiple_of(3) { queued } else { plain };
+            client.send(requests);
+            for words in requests {
+                match (words[0], client.reply().expect("it is open")) {
+                    ("INCR", Reply::Int(value)) => {
+                        done += 1;
+                        assert_eq!(value, done);
+                    }
+                    ("EXEC", Reply::List(all)) => done += i64::try_from(all.len()).expect("it is one"),
+                    ("EXEC", Reply::Error(text)) => assert!(text.starts_with("EXECABORT"), "{text}"),
+                    ("MULTI", reply) => assert_eq!(reply, ok()),
+                    (_, Reply::Simple(text)) => assert_eq!(text, "QUEUED"),
+                    ("ECHO", Reply::Bulk(text)) => assert_eq!(text.as_deref(), Some(&*mark)),
+                    (_, reply) => assert_eq!(reply, busy()),
+                }
+            }
+        }
+        (key, done)
+    };
+    let counts: Vec<(String, i64)> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..6).map(|number| scope.spawn(move || count(number))).collect();
+        for number in 0..2 {
+            let mut client = server.connect();
+            scope.spawn(move || {
+                let loops =
+                    ["EVAL", "for i = 1, 1e6 do end return 'done'", "1", &format!("{number}")].map(str::to_owned);
+                let words: Vec<&str> = loops.iter().map(String::as_str).collect();
+                while Instant::now() < ends {
+                    client.send(&[&words, &["PING"]]);
+                    for _ in 0..2 {
+                        let reply = client.reply().expect("it is open");
+                        let is_known = matches!(&reply, Reply::Bulk(Some(_)) | Reply::Simple(_)) || reply == busy();
+                        assert!(is_known, "{reply:?}");
+                    }
+                }
+            });
+        }
+        clients.into_iter().map(|client| client.join().expect("its replies are right")).collect()
+    });
+    let mut client = server.connect();
+    for (key, done) in counts {
+        assert!(done > 0);
+        assert_eq!(client.run(&["GET", &key]), Reply::Bulk(Some(done.to_string())));
+    }
 }
 
 /// Clients leave while the script runs. The others continue after its end.

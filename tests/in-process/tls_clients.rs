@@ -626,3 +626,36 @@ fn certificates_name_users() {
     assert_eq!(admin.run(&["CONFIG", "SET", "tls-auth-clients-user", "off"]), Reply::Simple("OK".into()));
     assert_eq!(whoami(&by_uri), no_login);
 }
+
+/// Over TLS as over plain TCP: clients of before and of meanwhile are answered, and continue.
+#[test]
+fn clients_are_answered_while_a_script_is_busy() {
+    let files = Files::new();
+    let server = files.serve(&["--workers", "1", "--busy-reply-threshold", "30", "--tls-auth-clients", "no"]);
+    let side = ClientSide::of(&files);
+    let [mut script, mut old, mut silent] = [(); 3].map(|()| side.connect(server.tls_address));
+    for client in [&mut script, &mut old, &mut silent] {
+        client.ping().expect("it is served");
+    }
+    // Connected, without a handshake.
+    let mut late = side.connect(server.tls_address);
+    let endless: [&[u8]; 3] = [b"EVAL", b"for i = 1, 5e9 do end", b"0"];
+    script.send(&request(&endless)).expect("an open connection");
+    let is_busy = |reply: Reply| matches!(reply, Reply::Error(text) if text.starts_with("BUSY "));
+    let begun = Instant::now();
+    while !is_busy(side.connect(server.tls_address).run(&["PING"])) {
+        assert!(begun.elapsed() < SILENCE_MAX, "the script never gets busy");
+    }
+    for _ in 0..3 {
+        assert!(is_busy(old.run(&["PING"])) && is_busy(late.run(&["GET", "key"])));
+    }
+    // A request of which the other half comes after the script.
+    old.send(b"*1\r\n$4\r\nPI").expect("an open connection");
+    assert_eq!(late.run(&["SCRIPT", "KILL"]), Reply::Simple("OK".into()));
+    assert!(matches!(Reply::read(&mut script.0), Some(Reply::Error(text)) if text.starts_with("ERR Script killed")));
+    old.send(b"NG\r\n").expect("an open connection");
+    assert_eq!(Reply::read(&mut old.0), Some(Reply::Simple("PONG".into())));
+    for client in [&mut script, &mut old, &mut silent, &mut late] {
+        client.ping().expect("it is served");
+    }
+}

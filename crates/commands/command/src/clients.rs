@@ -122,11 +122,6 @@ pub struct Activity {
     pub reply_buffer_bytes: usize,
 }
 
-/// Its worker has requests of it, or keeps something for it.
-const ACTIVE: u8 = 0;
-/// Nothing of it is under way: what its worker knows of it stands in its [`ClientInfo`].
-const RESTING: u8 = 1;
-
 /// One connection, as others may see it.
 pub struct ClientInfo {
     /// The number CLIENT ID answers; never used twice.
@@ -141,8 +136,6 @@ pub struct ClientInfo {
     pub connected_at: UnixMs,
     /// The worker that serves it.
     worker: AtomicUsize,
-    /// Whether it may be lent: [`ACTIVE`] or [`RESTING`].
-    lease: AtomicU8,
     /// Commands run; counted by the executor.
     pub commands: Counter,
     /// Bytes received; counted by the worker.
@@ -192,7 +185,6 @@ impl ClientInfo {
             descriptor: -1,
             connected_at,
             worker: AtomicUsize::new(0),
-            lease: AtomicU8::new(ACTIVE),
             commands: Counter::default(),
             received_bytes: Counter::default(),
             sent_bytes: Counter::default(),
@@ -227,36 +219,9 @@ impl ClientInfo {
         self.worker.load(Ordering::Relaxed)
     }
 
-    /// Notes that this worker is about to read requests of it. True, with nothing noted, when the worker has lent it
-    /// to another, and takes it back first.
-    #[inline]
-    pub fn begin(&self, worker: usize) -> bool {
-        let is_lent = self.worker() != worker;
-        if !is_lent {
-            self.lease.store(ACTIVE, Ordering::Relaxed);
-        }
-        is_lent
-    }
-
-    /// Notes that nothing of it is under way. Called by its worker after it has published the connection's state.
-    #[inline]
-    pub fn rest(&self) {
-        self.lease.store(RESTING, Ordering::Relaxed);
-    }
-
-    /// Lends it to a worker, if nothing of it is under way. Its own worker does nothing meanwhile, and knows it.
-    pub fn lend(&self, worker: usize) -> bool {
-        let is_lent = self.lease.compare_exchange(RESTING, ACTIVE, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        if is_lent {
-            self.worker.store(worker, Ordering::Relaxed);
-        }
-        is_lent
-    }
-
     /// From now on this worker serves it.
     pub fn move_to(&self, worker: usize) {
         self.worker.store(worker, Ordering::Relaxed);
-        self.lease.store(ACTIVE, Ordering::Relaxed);
     }
 
     /// Publishes where the connection stands. Called by its worker, once a turn and connection.

@@ -5,7 +5,7 @@ use crate::acl::User;
 use crate::attempt::Attempt;
 use crate::blocking::{Awaited, Block};
 use crate::caching::Caching;
-use crate::clients::{Address, ClientFlags, ClientInfo};
+use crate::clients::{Address, ClientInfo};
 use crate::pieces::Rest;
 use crate::preparing::Preparation;
 use crate::table::Row;
@@ -191,35 +191,6 @@ impl Session {
         self.is_unrestricted && self.transaction.is_none() && self.held_until.is_none() && self.subscriptions.is_none()
     }
 
-    /// Whether it has nothing but what its [`ClientInfo`] says of it: logged in, and nothing under way or kept.
-    #[inline]
-    pub fn is_at_rest(&self) -> bool {
-        self.authenticated
-            && self.transaction.is_none()
-            && self.held_until.is_none()
-            && self.subscriptions.is_none()
-            && self.tracking.is_none()
-            && self.replies == Replies::On
-            && self.watch.keys.is_empty()
-            && self.preparation.is_none()
-            && !(self.is_busy() || self.monitor || self.close_after_replies)
-    }
-
-    /// A logged-in connection at rest, from what is published of it: the user `default` unless it says another.
-    pub fn from_info(info: Arc<ClientInfo>, default: &Arc<User>) -> Self {
-        let (user, flags) = (info.user().unwrap_or_else(|| default.clone()), info.flags());
-        let (db, knows_transactions) = (info.db(), info.queued() >= 0);
-        Self {
-            db,
-            knows_transactions,
-            no_touch: flags.contains(ClientFlags::NO_TOUCH),
-            no_evict: flags.contains(ClientFlags::NO_EVICT),
-            read_only: flags.contains(ClientFlags::READ_ONLY),
-            can_redirect: flags.contains(ClientFlags::CAN_REDIRECT),
-            ..Self::with_user(info, true, user)
-        }
-    }
-
     /// A fresh connection that is in no registry: for replay and tests.
     pub fn new(id: u64, authenticated: bool, connected_at: UnixMs) -> Self {
         let nowhere = Address::Tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
@@ -299,6 +270,12 @@ impl Session {
         self.users_seen = generation;
         self.update_rights();
         is_expelled
+    }
+
+    /// What is watched counts as changed.
+    pub fn watch_in_vain(&mut self) {
+        self.knows_transactions = true;
+        self.watch.changed.get_or_insert_default().store(true, Ordering::Release);
     }
 
     /// Keeps replies and requests back for `delay_ms`, after any earlier such time.

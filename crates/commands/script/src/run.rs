@@ -322,7 +322,7 @@ impl Worker {
         }
         if is_attended && let Some(attendant) = scripts.running.attendant() {
             // While requests of others are still refused: those that come later are for this worker.
-            attendant.end();
+            attendant.end(ctx.session.info.worker());
         }
         slot.end();
         if let Some(store) = store.filter(|_| slot.is_busy()) {
@@ -599,7 +599,6 @@ impl Host for Running<'_, '_> {
             self.show(store);
         }
         if is_late && !self.is_attended && self.store.is_some() {
-            // When the attendant serves for another script, later.
             let worker = self.ctx.session.info.worker();
             self.is_attended = self.scripts.running.attendant().is_some_and(|attendant| attendant.begin(worker));
         }

@@ -8,14 +8,14 @@ use std::time::Instant;
 
 /// Serves others while a script keeps a worker.
 pub trait Attend: Send + Sync {
-    /// A script keeps this worker. False when no other thread serves its connections, or it serves another worker's.
+    /// A script keeps this worker, which calls this. False when no other thread serves its connections.
     fn begin(&self, worker: usize) -> bool;
 
     /// Whether this worker is the one that serves others.
     fn is_attendant(&self, worker: usize) -> bool;
 
     /// It has ended, and its worker waits in this call until it has its connections back.
-    fn end(&self);
+    fn end(&self, worker: usize);
 }
 
 /// What runs.

@@ -17,8 +17,8 @@ pub(crate) fn log_in(field: TlsClientUser, socket: &Socket, session: &mut Sessio
     let Some(shown) = socket.client_certificate() else { return };
     let names = match field {
         TlsClientUser::Off => return,
-        TlsClientUser::CommonName => certificate::common_name(shown).into_iter().collect(),
-        TlsClientUser::Uri => certificate::uris(shown),
+        TlsClientUser::CommonName => certificate::common_name(&shown).into_iter().collect(),
+        TlsClientUser::Uri => certificate::uris(&shown),
     };
     match names.iter().find_map(|name| Some((name, enabled(host, name)?))) {
         Some((name, user)) => accept(session, host, user, Proof::Certificate(name), now),

@@ -5,6 +5,7 @@ use crate::client_memory::Charge;
 use crate::dialect::{Dialect, Language};
 use crate::held_output::HeldOutput;
 use crate::strangers::Stranger;
+use crate::tls_socket::TlsSocket;
 use base::{Lsn, UnixMs};
 use command::args::OwnedArgs;
 use command::blocking::Block;
@@ -13,6 +14,7 @@ use command::pieces::Rest;
 use command::preparing::Preparation;
 use command::session::Session;
 use command::table::Row;
+use parking_lot::Mutex;
 use proto::ReplyBuffer;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -60,6 +62,10 @@ pub struct Connection {
     pub charge: Charge,
     /// Held while it has not logged in.
     pub stranger: Option<Arc<Stranger>>,
+    /// Its state of TLS, for a worker that it is lent to.
+    pub(crate) tls: Option<Arc<Mutex<TlsSocket>>>,
+    /// Another worker serves it for a while.
+    pub(crate) is_lent: bool,
 }
 
 /// A request that waits.
@@ -105,22 +111,20 @@ impl Connection {
             stuck_since: None,
             charge: Charge::default(),
             stranger: None,
+            tls: None,
+            is_lent: false,
         }
     }
 
-    /// Whether nothing of it is under way: no request, no reply, nothing in its session that is not published.
-    #[inline]
-    pub fn is_at_rest(&self) -> bool {
-        self.reply.is_empty()
-            && self.unparsed.is_empty()
-            && self.waiting.is_empty()
-            && self.backlog.is_empty()
-            && !self.paused
-            && self.refused_bytes.is_none()
-            && self.behind.is_none()
-            && !self.is_overrun
-            && matches!(&self.dialect, Dialect::Resp(parser) if parser.large_bulk_bytes() == 0)
-            && self.session.is_at_rest()
+    /// Whether another worker may serve it for a while: none of its commands waits, and none prepares anything.
+    pub(crate) fn is_lendable(&self) -> bool {
+        self.session.block.is_none() && self.session.preparation.is_none()
+    }
+
+    /// It goes to another worker: it is in none of the lists of this one, and what waits is tried again there.
+    pub(crate) fn leave(&mut self) {
+        (self.listed, self.awaits_log) = (false, false);
+        self.paused |= !self.waiting.is_empty() || !self.unparsed.is_empty();
     }
 
     /// Whether another worker may take it: nothing of it runs or waits, and no message is on its way to it.

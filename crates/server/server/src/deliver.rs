@@ -4,11 +4,11 @@
 //! one.
 
 use crate::connection::Connection;
+use crate::executor::connections::Connections;
 use crate::executor::limits::ClientLimits;
 use base::Lsn;
 use proto::Protocol;
 use push::{Content, Delivery, Invalidation, Message, Receiver};
-use slab::Slab;
 
 /// Output delivered in one step: other connections have their turn in between.
 pub(crate) const DELIVERED_BYTES_MAX: usize = 1 << 20;
@@ -18,7 +18,7 @@ const INVALIDATION_CHANNEL: &[u8] = b"__redis__:invalidate";
 
 /// Where deliveries end.
 pub(crate) struct Receivers<'e> {
-    pub(crate) connections: &'e mut Slab<Connection>,
+    pub(crate) connections: &'e mut Connections,
     /// Connections with output to send; each that gets something is listed.
     pub(crate) to_send: &'e mut Vec<usize>,
     pub(crate) limits: &'e ClientLimits,

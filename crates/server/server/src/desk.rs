@@ -1,20 +1,23 @@
 //! Who serves the connections of a worker that a script keeps: the attendant, a worker of its own.
 //!
 //! ```text
-//! script is late --begin--> attendant: borrows connections at rest, takes new ones; refuses most of their requests
+//! script is late --begin--> attendant: borrows its connections, takes new ones; refuses most of their requests
 //! script ends ----end-----> attendant: gives all back --> the worker continues
 //! ```
 //!
-//! A1. The worker of the script does nothing from `begin` to the end of `end`. So the attendant may look at what that
-//!     worker has published of its connections, duplicate their sockets, and read from these.
-//! A2. A connection that has come back is taken over before anything more of it is read
-//!     ([`ClientInfo::begin`](command::clients::ClientInfo::begin)).
-//! A3. The attendant keeps a connection that cannot be moved now: one with a command that waits, or that receives
+//! A1. The worker of the script does nothing from `begin` to the end of `end`. So it takes its other connections out of
+//!     their places in `begin`, and puts them back in `end` ([`Others`](crate::others::Others)).
+//! A2. A connection that is lent keeps its place, its descriptor and its events at home, where its messages wait.
+//! A3. Not lent is a connection with a command that waits, or that another thread works for. Valkey reads nothing more
+//!     of such a client either.
+//! A4. The attendant keeps a new connection that cannot be moved: one with a command that waits, or that receives
 //!     messages. It moves when that is over.
 
 use crate::connection::Connection;
+use crate::lent::Back;
 use crate::mailbox::Mailbox;
 use crate::message::Message;
+use crate::others::others;
 use crate::socket::Socket;
 use parking_lot::Mutex;
 use script::running::Attend;
@@ -26,17 +29,24 @@ use std::time::Duration;
 /// Time between two looks at whether the attendant has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What the attendant gives to a worker.
+/// What a worker is given.
 pub enum Returned {
-    /// A connection, and its socket if the worker does not have it.
-    Back {
+    /// A connection that was made while the attendant served.
+    New {
         /// The connection.
         connection: Box<Connection>,
         /// Its socket.
-        socket: Option<Socket>,
+        socket: Socket,
     },
-    /// This client has left, or stays with the attendant: the worker forgets it.
-    Gone(u64),
+    /// One that was lent is in its place again.
+    Back(usize),
+    /// One that was lent was closed.
+    Closed {
+        /// Its id.
+        place: usize,
+        /// Its client.
+        client: u64,
+    },
 }
 
 /// What the attendant and the workers share.
@@ -44,9 +54,8 @@ pub struct Desk {
     /// Those of all workers. The last is the attendant's.
     mailboxes: Vec<Arc<Mailbox<Message>>>,
     returned: Vec<Returns>,
-    is_attending: AtomicBool,
-    /// The attendant serves for one worker, until it has given everything back.
-    is_taken: AtomicBool,
+    /// Workers that the attendant serves for.
+    attended: AtomicUsize,
     has_ended: AtomicBool,
     /// The worker that gets the next new connection.
     next: AtomicUsize,
@@ -64,8 +73,7 @@ impl Desk {
         Self {
             returned: mailboxes.iter().map(|_| Returns::default()).collect(),
             mailboxes,
-            is_attending: AtomicBool::new(false),
-            is_taken: AtomicBool::new(false),
+            attended: AtomicUsize::new(0),
             has_ended: AtomicBool::new(false),
             next: AtomicUsize::new(0),
         }
@@ -83,7 +91,7 @@ impl Desk {
 
     /// Whether a script keeps a worker, so that new connections are the attendant's.
     pub fn is_attending(&self) -> bool {
-        self.is_attending.load(Ordering::Acquire)
+        self.attended.load(Ordering::Acquire) > 0
     }
 
     /// New connections that a worker has not taken yet.
@@ -120,12 +128,13 @@ impl Desk {
 
 impl Attend for Desk {
     fn begin(&self, worker: usize) -> bool {
-        // Its own connections may run scripts, too (A3).
-        if worker == self.attendant() || self.is_taken.swap(true, Ordering::AcqRel) {
+        // Its own connections may run scripts, too (A4).
+        if worker == self.attendant() {
             return false;
         }
-        self.is_attending.store(true, Ordering::Release);
-        self.mailboxes[self.attendant()].send(Message::Attend(worker));
+        self.attended.fetch_add(1, Ordering::AcqRel);
+        let lent = others(|others| others.lend()).unwrap_or_default();
+        self.mailboxes[self.attendant()].send(Message::Attend(worker, lent));
         true
     }
 
@@ -133,11 +142,25 @@ impl Attend for Desk {
         worker == self.attendant()
     }
 
-    fn end(&self) {
+    fn end(&self, worker: usize) {
         let (sender, left) = channel();
-        self.is_attending.store(false, Ordering::Release);
-        self.mailboxes[self.attendant()].send(Message::Leave(sender));
-        while left.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) && !self.has_ended.load(Ordering::Acquire) {}
-        self.is_taken.store(false, Ordering::Release);
+        self.attended.fetch_sub(1, Ordering::AcqRel);
+        self.mailboxes[self.attendant()].send(Message::Leave(worker, sender));
+        let back: Vec<Back> = loop {
+            match left.recv_timeout(LOOK) {
+                Ok(back) => break back,
+                Err(RecvTimeoutError::Timeout) if !self.has_ended.load(Ordering::Acquire) => {}
+                // The server ends, and its connections with it.
+                Err(_) => return,
+            }
+        };
+        for Back { place, client, connection } in &back {
+            let is_closed = connection.is_none();
+            let returned =
+                if is_closed { Returned::Closed { place: *place, client: *client } } else { Returned::Back(*place) };
+            self.give(worker, returned);
+        }
+        let here = back.into_iter().filter_map(|back| Some((back.place, back.connection?)));
+        others(|others| others.take_back(here));
     }
 }

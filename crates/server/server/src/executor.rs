@@ -12,9 +12,11 @@
 
 mod batch;
 mod blocks;
+pub(crate) mod connections;
 mod fetching;
 pub(crate) mod limits;
 mod memcached_input;
+pub(crate) mod pending;
 mod requests;
 mod ssdb_input;
 mod users;
@@ -22,7 +24,8 @@ mod waiting;
 
 pub use self::limits::{ClientLimits, OutputBounds};
 
-use self::requests::Pending;
+use self::connections::Connections;
+use self::pending::{CLOSED, Parsing, Pending};
 use self::users::UserChanges;
 use crate::ahead::Ahead;
 use crate::blocked::Blocked;
@@ -44,8 +47,8 @@ use engine::{Keyspace, Serve, Waiter};
 use parking_lot::RwLock;
 use proto::Arguments;
 use push::{Delivery, Outlets, Tracking};
-use slab::Slab;
 use std::any::Any;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -112,13 +115,15 @@ pub struct Executor {
     shared: Arc<Shared>,
     stats: Arc<WorkerStats>,
     scratch: Scratch,
-    connections: Slab<Connection>,
+    connections: Connections,
     input: Box<[u8]>,
     /// Bytes of `input` in use by the batch.
     filled: usize,
     arguments: Arguments,
     openings: Openings,
     batch: Vec<Pending>,
+    /// What of a connection is neither in the batch nor kept by it, while the batch runs.
+    parsing: Cell<Parsing>,
     /// Where the first key of each request in the batch belongs, when that key's position is fixed.
     places: Vec<Option<KeyRoute>>,
     /// Whether a key of the batch is that of the request before it.
@@ -155,9 +160,6 @@ pub struct Executor {
     users: UserChanges,
 }
 
-/// The connection of requests whose connection was closed.
-const CLOSED: usize = usize::MAX;
-
 /// Whether a connection can continue reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
@@ -183,12 +185,13 @@ impl Executor {
             shared,
             stats,
             scratch,
-            connections: Slab::new(),
+            connections: Connections::default(),
             input: vec![0; INPUT_BYTES].into_boxed_slice(),
             filled: 0,
             arguments: Arguments::new(),
             openings: Openings::default(),
             batch: Vec::with_capacity(BATCH_LEN),
+            parsing: Cell::default(),
             places: Vec::with_capacity(BATCH_LEN),
             has_runs: false,
             ahead: Ahead::default(),
@@ -209,17 +212,19 @@ impl Executor {
     }
 
     /// Takes a connection.
-    pub fn open(&mut self, connection: Connection) -> usize {
-        let place = self.connections.vacant_entry();
-        let id = place.key();
-        connection.session.info.set_slot(id);
-        place.insert(connection);
+    pub fn open(&mut self, connection: impl Into<Box<Connection>>) -> usize {
+        let connection = connection.into();
+        if !connection.is_lent {
+            // Messages for one that is lent wait at home.
+            connection.session.info.set_slot(self.connections.vacant_id());
+        }
+        let id = self.connections.insert(connection);
         self.follow_user_of(id);
         id
     }
 
     /// Forgets a connection. Its requests in the running batch are dropped with it.
-    pub fn close(&mut self, id: usize) -> Option<Connection> {
+    pub fn close(&mut self, id: usize) -> Option<Box<Connection>> {
         let mut connection = self.release(id)?;
         if let Some(block) = &connection.session.block {
             self.blocked.remove(id, block);
@@ -237,33 +242,20 @@ impl Executor {
     }
 
     /// Gives up a connection that lives on elsewhere.
-    pub fn release(&mut self, id: usize) -> Option<Connection> {
+    pub fn release(&mut self, id: usize) -> Option<Box<Connection>> {
         // Not taken out of the batch, whose keys have places of their own.
         self.batch
-            .iter_mut()
-            .filter(|pending| pending.connection == id)
-            .for_each(|pending| pending.connection = CLOSED);
+            .iter()
+            .filter(|pending| pending.connection.get() == id)
+            .for_each(|pending| pending.connection.set(CLOSED));
         self.to_send.retain(|other| *other != id);
         self.waiting.retain(|other| *other != id);
         self.waiting_for_room.retain(|other| *other != id);
         self.preparing.retain(|other| *other != id);
         self.forget_rows(id);
-        let mut connection = self.connections.try_remove(id)?;
+        let mut connection = self.connections.remove(id)?;
         connection.listed = false;
         Some(connection)
-    }
-
-    /// Puts what has become of a connection elsewhere in its place.
-    pub fn replace(&mut self, id: usize, mut connection: Connection) {
-        let Some(old) = self.connections.get_mut(id) else { return };
-        connection.charge = old.charge;
-        connection.listed = old.listed;
-        connection.stranger = old.stranger.take();
-        connection.session.last_write = connection.session.last_write.max(old.session.last_write);
-        connection.session.seen = connection.session.seen.max(old.session.seen);
-        connection.session.info.set_slot(id);
-        *old = connection;
-        self.follow_user_of(id);
     }
 
     /// The connection, if it is open.
@@ -359,8 +351,9 @@ impl Executor {
 
     /// Gives every watcher of this worker a line.
     pub fn show(&mut self, line: &[u8]) {
-        for (id, connection) in &mut self.connections {
-            if connection.session.monitor {
+        for (id, connection) in self.connections.iter_mut() {
+            // One that is lent gets it at home.
+            if connection.session.monitor && !connection.is_lent {
                 connection.give(Lsn(0), |connection| connection.reply.simple(line));
                 if !connection.listed {
                     connection.listed = true;
@@ -480,7 +473,7 @@ fn deliver(
     worker: usize,
     shared: &Shared,
     deliveries: &mut Vec<Delivery>,
-    (connections, to_send, limits): (&mut Slab<Connection>, &mut Vec<usize>, &ClientLimits),
+    (connections, to_send, limits): (&mut Connections, &mut Vec<usize>, &ClientLimits),
 ) {
     shared.outlets.take(worker, DELIVERED_BYTES_MAX, deliveries);
     let redirection_is_broken = |client| shared.host.part::<Arc<Tracking>>().redirection_is_broken(client, worker);

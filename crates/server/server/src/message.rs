@@ -2,6 +2,7 @@
 
 use crate::dialect::Language;
 use crate::fetching::Fetched;
+use crate::lent::{Back, Lent};
 use crate::socket::Socket;
 use crate::strangers::Stranger;
 use command::Session;
@@ -30,9 +31,9 @@ pub enum Message {
     /// Show this line to the connections that watch.
     Show(Arc<[u8]>),
     /// A script keeps this worker: serve its connections, as the attendant.
-    Attend(usize),
-    /// The script has ended: give them back, and say so.
-    Leave(Sender<()>),
+    Attend(usize, Vec<Lent>),
+    /// Its script has ended: give them back.
+    Leave(usize, Sender<Vec<Back>>),
     /// Say that all earlier turns have ended.
     Fence(Sender<()>),
     /// End.

@@ -157,6 +157,13 @@ impl<'t> Turn<'t> {
                 connection.session.locks_all = false;
                 command::gate::reject(&mut connection.session, self.stats, row, text.as_bytes(), &mut connection.reply);
             }
+            Ok(Err(Blocked::Shard))
+                if self.is_gated && self.shared.store.gate.is_busy() && row.spec.name == "watch" =>
+            {
+                // The script may change the keys: they count as changed, so that WATCH is answered meanwhile.
+                connection.session.watch_in_vain();
+                connection.reply.ok();
+            }
             Ok(Err(blocked)) => return Err(blocked),
             Err(_) => self.panicked(connection, row, mark),
         }

@@ -24,7 +24,7 @@
 
 mod attending;
 
-use self::attending::Lent;
+use self::attending::Ward;
 use crate::certificate_login;
 use crate::client_memory::{Charge, ClientMemory};
 use crate::closing::log_closing;
@@ -133,7 +133,9 @@ pub struct Worker {
     number: usize,
     desk: Arc<Desk>,
     /// As the attendant: connections that belong to other workers, by client.
-    lent: HashMap<u64, Lent>,
+    wards: HashMap<u64, Ward>,
+    /// Those that were lent and have closed: client, home, and place there.
+    closed_wards: Vec<(u64, usize, usize)>,
     poll: Poll,
     halt_poll: HaltPoll,
     executor: Executor,
@@ -187,7 +189,8 @@ impl Worker {
         Self {
             number,
             desk,
-            lent: HashMap::new(),
+            wards: HashMap::new(),
+            closed_wards: Vec::new(),
             poll,
             halt_poll: HaltPoll::default(),
             executor: Executor::new(number, shared.clone(), figures.stats.clone()),
@@ -323,8 +326,8 @@ impl Worker {
                 // workers with clients, when there are more workers than cores.
                 std::thread::yield_now();
             }
-            if !self.lent.is_empty() && !self.desk.is_attending() {
-                self.give_all_back();
+            if !self.wards.is_empty() && !self.desk.is_attending() {
+                self.give_new();
             }
             self.count();
             if self.executor.now() - self.inspected_at >= INSPECTION_MS {
@@ -646,20 +649,10 @@ impl Worker {
             self.executor.resume(id);
             return self.make_ready(id);
         }
-        if self.executor.connection(id).is_some_and(|connection| connection.session.info.begin(self.number)) {
-            return self.read_returned(id);
-        }
         let Some(wire) = self.wires.get_mut(id).and_then(Option::as_mut) else { return };
         let socket = &mut wire.socket;
         let result = self.executor.receive(id, |room| read_from(socket, room));
         self.has_read(id, result);
-    }
-
-    /// The attendant has had the connection: it is taken back, and read in a later turn.
-    #[cold]
-    fn read_returned(&mut self, id: usize) {
-        self.take_returned();
-        self.make_ready(id);
     }
 
     /// Receives what the client sends although it has to read first.
@@ -693,7 +686,6 @@ impl Worker {
                 if let Some(wire) = &mut self.wires[id] {
                     wire.readable = wire.socket.has_more();
                 }
-                self.note_rest(id);
                 self.make_ready(id);
             }
             Err(_) => return self.close(id),
@@ -813,9 +805,6 @@ impl Worker {
         if takes_more && !self.unfinished.contains(&id) {
             self.unfinished.push(id);
         }
-        if !takes_more {
-            self.note_rest(id);
-        }
         self.charge(id);
     }
 
@@ -825,13 +814,10 @@ impl Worker {
                 let dialect = Dialect::new(language).with_keys_up_to(self.executor.limits().key_bytes_max);
                 let mut connection = Connection::speaking(dialect, *session);
                 connection.stranger = stranger;
+                connection.tls = socket.tls();
                 let client = connection.session.id;
                 self.note_new(client);
-                self.accept(socket, connection);
-                if let Some(id) = self.by_client.get(&client).copied() {
-                    // A script of the same turn may run before it is read.
-                    self.note_rest(id);
-                }
+                self.accept(socket, Box::new(connection));
             }
             Message::Close(client) => {
                 if let Some(id) = self.by_client.get(&client) {
@@ -845,15 +831,19 @@ impl Worker {
             }
             Message::Fetched(fetched) => self.executor.fetched(fetched),
             Message::Show(line) => self.executor.show(&line),
-            Message::Attend(busy) => self.attend(busy),
-            Message::Leave(left) => self.leave(&left),
+            Message::Attend(busy, lent) => self.attend(busy, lent),
+            Message::Leave(worker, left) => {
+                let back = self.leave(worker);
+                // Without a receiver the server ends.
+                let _ = left.send(back);
+            }
             // Without a receiver the server ends another way.
             Message::Fence(passed) => _ = passed.send(()),
             Message::Stop => self.stopping = true,
         }
     }
 
-    fn accept(&mut self, mut socket: Socket, connection: Connection) {
+    fn accept(&mut self, mut socket: Socket, connection: Box<Connection>) {
         let client = connection.session.id;
         let id = self.executor.open(connection);
         self.by_client.insert(client, id);
@@ -869,7 +859,7 @@ impl Worker {
     }
 
     fn close(&mut self, id: usize) {
-        if !self.lent.is_empty()
+        if !self.wards.is_empty()
             && let Some(client) = self.executor.connection(id).map(|connection| connection.session.id)
         {
             self.note_closed(client, id);

@@ -1,13 +1,15 @@
 //! Runs the batch in order: what its requests will read is prefetched, and a request that has to wait is parked.
 
-use super::requests::{Pending, is_same_key};
+use super::pending::{CLOSED, Pending};
+use super::requests::is_same_key;
 use super::{BATCH_LEN, Executor, deliver};
 use crate::ahead::STEP_LEN;
 use crate::connection::Waiting;
 use crate::key_route::KeyRoute;
+use crate::others::{Unrun, among};
 use crate::turn::Turn;
 use command::table::Row;
-use command::{Categories, Flags};
+use command::{Categories, Flags, Locks};
 use engine::Key;
 use store::WriteClass;
 use value::reaper;
@@ -65,6 +67,8 @@ impl Executor {
         let batch = std::mem::take(&mut self.batch);
         let mut turn = Turn::new(self.worker, &self.shared, &self.stats, &self.limits, &mut self.scratch, self.now);
         let begun_ns = turn.so_far_ns();
+        // The connection of the last request, taken out of the others.
+        let (mut id, mut taken) = (CLOSED, None);
         for (at, pending) in batch.iter().enumerate() {
             if at % STEP_LEN == 0 {
                 self.ahead.step(&self.shared.store, &self.places, at);
@@ -72,10 +76,20 @@ impl Executor {
             // Messages published by earlier requests follow their replies, and precede the replies of requests that
             // they cause.
             if self.shared.outlets.has_any(self.worker) {
+                if let Some(connection) = taken.take() {
+                    self.connections.put(std::mem::replace(&mut id, CLOSED), connection);
+                }
                 let output = (&mut self.connections, &mut self.to_send, &self.limits);
                 deliver(self.worker, &self.shared, &mut self.deliveries, output);
             }
-            let Some(connection) = self.connections.get_mut(pending.connection) else { continue };
+            if id != pending.connection.get() {
+                if let Some(connection) = taken {
+                    self.connections.put(id, connection);
+                }
+                id = pending.connection.get();
+                taken = self.connections.take(id);
+            }
+            let Some(connection) = taken.as_deref_mut() else { continue };
             // After QUIT, and after another client's KILL has been answered, nothing more of a connection runs.
             if connection.session.close_after_replies || connection.session.info.is_killed() {
                 continue;
@@ -94,34 +108,42 @@ impl Executor {
             {
                 connection.paused = true;
                 connection.waiting.push_back(Waiting { row: pending.row, args: args.to_owned() });
-            } else if let Err(blocked) = turn.run(
-                &mut self.scratch,
-                connection,
-                pending.row.as_ref(),
-                &args,
-                self.ahead.led_to(&self.places, at),
-            ) {
+            } else if let Err(blocked) = match (self.ahead.led_to(&self.places, at), pending.row.as_ref()) {
+                (None, Some(row)) if may_take_long(row) => {
+                    let unrun = Unrun {
+                        batch: &batch[at + 1..],
+                        area: &self.input,
+                        own_inputs: &self.own_inputs,
+                        arguments: &self.arguments,
+                        parsing: &self.parsing,
+                    };
+                    let run = || turn.run(&mut self.scratch, connection, Some(row), &args, None);
+                    among(&mut self.connections, unrun, run)
+                }
+                (way, row) => turn.run(&mut self.scratch, connection, row, &args, way),
+            } {
                 connection.waiting.push_back(Waiting { row: pending.row, args: args.to_owned() });
                 match blocked {
-                    store::Blocked::Log => self.waiting_for_room.push(pending.connection),
+                    store::Blocked::Log => self.waiting_for_room.push(id),
                     store::Blocked::Memory => {
                         self.awaits_memory = true;
-                        self.waiting_for_room.push(pending.connection);
+                        self.waiting_for_room.push(id);
                     }
-                    _ if connection.session.is_preparing() => self.preparing.push_back(pending.connection),
-                    store::Blocked::Fetch => {
-                        self.fetching.lack(pending.connection, self.scratch.take_wants());
-                    }
-                    _ => self.waiting.push(pending.connection),
+                    _ if connection.session.is_preparing() => self.preparing.push_back(id),
+                    store::Blocked::Fetch => self.fetching.lack(id, self.scratch.take_wants()),
+                    _ => self.waiting.push(id),
                 }
             } else if let Some(block) = &mut connection.session.block {
                 block.count_from(self.now, &*self.shared.store.clock);
-                self.blocked.insert(pending.connection, block);
+                self.blocked.insert(id, block);
             }
             if !connection.listed {
                 connection.listed = true;
-                self.to_send.push(pending.connection);
+                self.to_send.push(id);
             }
+        }
+        if let Some(connection) = taken {
+            self.connections.put(id, connection);
         }
         if self.fetching.has_lacking() {
             self.park_for_rows();
@@ -138,6 +160,12 @@ impl Executor {
         self.arguments.take_large().for_each(reaper::free_bytes);
         self.arguments.clear();
     }
+}
+
+/// Whether it may run a script.
+#[inline]
+pub(super) fn may_take_long(row: &Row) -> bool {
+    matches!(row.spec.locks, Locks::Declared | Locks::Queue)
 }
 
 /// Whether it is a command on elements of a hash, a set or a sorted set, named after its key: this holds for nearly all

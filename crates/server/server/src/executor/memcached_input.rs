@@ -1,6 +1,7 @@
 //! Requests of memcached clients: from bytes into the batch.
 
-use super::requests::{FillStop, Pending, Source, is_same_key, place_of};
+use super::pending::{Pending, Source};
+use super::requests::{FillStop, is_same_key, place_of};
 use super::{BATCH_LEN, Executor};
 use crate::ahead::STEP_LEN;
 use crate::dialect::Dialect;
@@ -69,7 +70,7 @@ impl Executor {
                 self.ahead.parsed(&self.shared.store, &self.places);
             }
             self.batch.push(Pending {
-                connection: id,
+                connection: id.into(),
                 input: source,
                 start: at,
                 first_span,

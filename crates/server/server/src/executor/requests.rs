@@ -1,6 +1,7 @@
 //! Bytes received become requests in the batch: room for a read, the parser, the place of the first key. Bytes that
 //! cannot run yet stay with their connection.
 
+use super::pending::{Parsing, Pending, Source};
 use super::{BATCH_LEN, Executor};
 use crate::ahead::STEP_LEN;
 use crate::closing::log_closing;
@@ -12,7 +13,7 @@ use command::error;
 use command::table::Row;
 use command::{Args, CommandTable};
 use engine::SharedBytes;
-use proto::{Arguments, Progress, ProtocolError, Span};
+use proto::{Progress, ProtocolError, Span};
 use std::ops::Range;
 use store::Store;
 use value::reaper;
@@ -25,40 +26,6 @@ const READ_LARGE_BYTES_MAX: usize = 256 << 10;
 
 /// An unfinished request up to this size is copied to the front of its next read instead of being read on its own.
 const UNPARSED_COPIED_BYTES_MAX: usize = 16 * 1024;
-
-/// A parsed request that has not run.
-pub(super) struct Pending {
-    pub(super) connection: usize,
-    pub(super) input: Source,
-    /// Where the request begins in its input.
-    pub(super) start: usize,
-    /// Its arguments.
-    pub(super) first_span: usize,
-    pub(super) span_count: u32,
-    /// What it asks for; `None` when something is wrong with it.
-    pub(super) row: Option<Row>,
-}
-
-impl Pending {
-    /// Its arguments, where they lie.
-    #[inline]
-    pub(super) fn args<'a>(&self, area: &'a [u8], own_inputs: &'a [Vec<u8>], arguments: &'a Arguments) -> Args<'a> {
-        let input = match self.input {
-            Source::Area => &area[self.start..],
-            Source::Own(index) => &own_inputs[index as usize][self.start..],
-        };
-        let spans = self.first_span..self.first_span + self.span_count as usize;
-        Args::new(input, &arguments.spans()[spans], arguments.large())
-    }
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum Source {
-    /// The worker's input area.
-    Area,
-    /// One of `own_inputs`.
-    Own(u32),
-}
 
 /// Why filling the batch stopped.
 pub(super) enum FillStop {
@@ -242,13 +209,20 @@ impl Executor {
             at = parsed;
             match stop {
                 FillStop::Full => {
+                    self.parsing.set(Parsing::Rest { id, source, at, end });
                     self.run_batch_keeping_input();
+                    if self.parsing.take() == Parsing::Nothing {
+                        // It was lent together with the rest.
+                        return;
+                    }
                     let now_ns = self.stats.now();
                     is_late = now_ns.saturating_sub(*begun_ns.get_or_insert(now_ns)) > self.batch_ns;
                 }
                 FillStop::Incomplete => return,
                 FillStop::Dropped(bytes) => {
+                    self.parsing.set(Parsing::Pinned(id));
                     self.run_batch_keeping_input();
+                    self.parsing.set(Parsing::Nothing);
                     if let Some(connection) = self.connections.get_mut(id) {
                         connection.refused_bytes = Some(bytes);
                     }
@@ -313,7 +287,7 @@ impl Executor {
             if self.places.len().is_multiple_of(STEP_LEN) {
                 self.ahead.parsed(&self.shared.store, &self.places);
             }
-            self.batch.push(Pending { connection: id, input: source, start: at, first_span, span_count, row });
+            self.batch.push(Pending { connection: id.into(), input: source, start: at, first_span, span_count, row });
             at += consumed;
             if self.batch.len() >= room {
                 return (at, FillStop::Full);
@@ -369,7 +343,9 @@ impl Executor {
     /// request waits, the input is kept, to be refused after it.
     #[cold]
     fn refuse(&mut self, id: usize, source: Source, at: usize, end: usize, error: &ProtocolError) {
+        self.parsing.set(Parsing::Pinned(id));
         self.run_batch_keeping_input();
+        self.parsing.set(Parsing::Nothing);
         let Some(connection) = self.connections.get_mut(id) else { return };
         if !connection.waiting.is_empty() || connection.session.is_busy() {
             connection.unparsed.extend_from_slice(match source {

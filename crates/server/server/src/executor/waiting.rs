@@ -1,7 +1,9 @@
 //! Requests that could not run at once, in their connections: for a lock, a delay, room in the log or in a checkpoint,
 //! or until what they need is prepared. Those that wait for rows have a list of their own (`fetching`).
 
+use super::batch::may_take_long;
 use super::{Executor, STEPS_NS, deliver};
+use crate::others::{Unrun, among};
 use crate::turn::Turn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -101,7 +103,25 @@ impl Executor {
                 break;
             }
             let (row, args) = (waiting.row.as_ref(), waiting.args.as_args());
-            if let Err(blocked) = turn.run(&mut self.scratch, connection, row, &args, None) {
+            let outcome = match row {
+                Some(row) if may_take_long(row) => {
+                    let Some(mut taken) = self.connections.take(id) else { return };
+                    let unrun = Unrun {
+                        batch: &self.batch,
+                        area: &self.input,
+                        own_inputs: &self.own_inputs,
+                        arguments: &self.arguments,
+                        parsing: &self.parsing,
+                    };
+                    let run = || turn.run(&mut self.scratch, &mut taken, Some(row), &args, None);
+                    let outcome = among(&mut self.connections, unrun, run);
+                    self.connections.put(id, taken);
+                    outcome
+                }
+                row => turn.run(&mut self.scratch, connection, row, &args, None),
+            };
+            let Some(connection) = self.connections.get_mut(id) else { return };
+            if let Err(blocked) = outcome {
                 connection.waiting.push_front(waiting);
                 match blocked {
                     store::Blocked::Log => self.waiting_for_room.push(id),

@@ -7,7 +7,7 @@ use crate::listen::Kind;
 use crate::mailbox::Mailbox;
 use crate::message::Message;
 use crate::protection::{DENIED_MEMCACHED, is_near, refuses};
-use crate::socket::Socket;
+use crate::socket::{Socket, TlsHandle};
 use crate::strangers::Strangers;
 use crate::tls_socket::TlsSocket;
 use admin::Configuration;
@@ -108,7 +108,7 @@ impl<'s> Dealer<'s> {
         match socket {
             Socket::Tcp(tcp) if kind.tls => {
                 let config = self.shared.host.part::<Arc<tls::Contexts>>().server()?;
-                TlsSocket::new(tcp, config).ok().map(|socket| Socket::Tls(Box::new(socket)))
+                TlsSocket::new(tcp, config).ok().map(|socket| Socket::Tls(TlsHandle::new(socket)))
             }
             socket => Some(socket),
         }
