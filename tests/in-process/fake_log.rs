@@ -95,8 +95,8 @@ impl RecordSink for FakeLog {
         }
     }
 
-    fn refusal(&self) -> String {
-        REASON.to_owned()
+    fn refusal(&self) -> Option<String> {
+        Some(REASON.to_owned())
     }
 
     fn append(&self, worker: usize, payload: &[u8]) -> Lsn {

@@ -31,7 +31,7 @@ static DBSIZE: CommandSpec = CommandSpec {
 static FLUSHALL: CommandSpec = CommandSpec {
     name: "flushall",
     arity: -1,
-    flags: Flags::WRITE.union(Flags::AUDITED),
+    flags: Flags::WRITE.union(Flags::AUDITED).union(Flags::FREES),
     categories: Categories::KEYSPACE.union(Categories::DANGEROUS),
     keys: &[],
     locks: Locks::All,
@@ -55,7 +55,7 @@ static FLUSHALL: CommandSpec = CommandSpec {
 static FLUSHDB: CommandSpec = CommandSpec {
     name: "flushdb",
     arity: -1,
-    flags: Flags::WRITE.union(Flags::AUDITED),
+    flags: Flags::WRITE.union(Flags::AUDITED).union(Flags::FREES),
     categories: Categories::KEYSPACE.union(Categories::DANGEROUS),
     keys: &[],
     locks: Locks::All,

@@ -145,9 +145,12 @@ pub const DENIED: &str = "DENIED Running in protected mode because protected mod
      authentication password for the default user. NOTE: You only need to do one of the above things in order for the \
      server to start accepting connections from the outside.";
 
-/// Writes are refused by the log: `why`, and what to do.
-pub fn log_failed(why: &str) -> String {
-    format!("MISCONF Errors writing to the AOF file: {why}")
+/// A write was refused by the log: `why`, and what to do. `None`: the log works again.
+pub fn log_failed(why: Option<&str>) -> String {
+    match why {
+        Some(why) => format!("MISCONF Errors writing to the AOF file: {why}"),
+        None => "TRYAGAIN the command log had failed and works again: repeat the command".to_owned(),
+    }
 }
 
 /// Writes to a database on disk need a flush, and flushes fail: `why`.

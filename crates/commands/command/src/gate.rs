@@ -10,12 +10,6 @@ use crate::{Args, Flags, Host, Locks, Session};
 use base::UnixMs;
 use proto::ReplyBuffer;
 
-/// Commands that act on the transaction itself and are never queued.
-const NEVER_QUEUED: [&str; 6] = ["exec", "discard", "multi", "watch", "quit", "reset"];
-
-/// What a RESP2 connection with subscriptions may do in addition to changing them.
-const ALLOWED_TO_SUBSCRIBERS: [&str; 3] = ["ping", "quit", "reset"];
-
 const NOT_LOGGED_IN: &[u8] = b"NOAUTH Authentication required.";
 
 /// Refuses a request that needs a login first, with its reply; false when it may run.
@@ -73,7 +67,10 @@ pub fn stop_subscriber(
     name: &str,
     reply: &mut ReplyBuffer,
 ) -> bool {
-    if row.confirms_subscriptions || ALLOWED_TO_SUBSCRIBERS.contains(&name) || !is_confined(session, reply.protocol()) {
+    if row.confirms_subscriptions
+        || row.spec.flags.contains(Flags::FOR_SUBSCRIBERS)
+        || !is_confined(session, reply.protocol())
+    {
         return false;
     }
     let text = format!(
@@ -85,12 +82,8 @@ pub fn stop_subscriber(
 
 /// Whether a request is to be queued inside MULTI, which takes memory whatever the command is.
 #[cold]
-pub fn is_queued(session: &Session, row: &Row, args: &Args<'_>) -> bool {
-    session.transaction.is_some() && !row.spec.flags.contains(Flags::NO_MULTI) && !is_never_queued(args)
-}
-
-fn is_never_queued(args: &Args<'_>) -> bool {
-    NEVER_QUEUED.iter().any(|name| args[0].eq_ignore_ascii_case(name.as_bytes()))
+pub fn is_queued(session: &Session, row: &Row) -> bool {
+    session.transaction.is_some() && !row.spec.flags.intersects(Flags::NO_MULTI | Flags::NOT_QUEUED)
 }
 
 /// Refuses or queues a request inside MULTI, with its reply; false when it is to run now.
@@ -104,7 +97,7 @@ pub fn queue(session: &mut Session, stats: &WorkerStats, row: &Row, args: &Args<
         reject(session, stats, row, text.as_bytes(), reply);
         return true;
     }
-    if is_never_queued(args) {
+    if row.spec.flags.contains(Flags::NOT_QUEUED) {
         return false;
     }
     if let Some(transaction) = &mut session.transaction {

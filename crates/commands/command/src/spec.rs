@@ -127,6 +127,19 @@ bitflags::bitflags! {
         const PART = 1 << 21;
         /// In the audit log, although no [`Self::ADMIN`] command. COMMAND INFO does not show it.
         const AUDITED = 1 << 22;
+        /// Runs inside MULTI, since it acts on the transaction or ends it. COMMAND INFO does not show it.
+        const NOT_QUEUED = 1 << 23;
+        /// A RESP2 connection with subscriptions may run it. COMMAND INFO does not show it.
+        const FOR_SUBSCRIBERS = 1 << 24;
+        /// CLIENT CACHING stays in force after it. COMMAND INFO does not show it.
+        const KEEPS_CACHING = 1 << 25;
+        /// A write that frees memory more than it takes: it runs when others are refused. COMMAND INFO does not show
+        /// it.
+        const FREES = 1 << 26;
+
+        /// What COMMAND INFO does not show.
+        const HIDDEN = Self::MAY_REPLICATE.bits() | Self::NO_RIGHT.bits() | Self::PART.bits() | Self::AUDITED.bits()
+            | Self::NOT_QUEUED.bits() | Self::FOR_SUBSCRIBERS.bits() | Self::KEEPS_CACHING.bits() | Self::FREES.bits();
     }
 }
 

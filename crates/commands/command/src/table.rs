@@ -56,55 +56,6 @@ pub struct Row {
 
 const _: () = assert!(size_of::<Option<Row>>() == 16);
 
-/// Commands that only remove what they name, so that they are let through while a full disk keeps others from writing.
-const FREEING: [&str; 24] = [
-    "del",
-    "unlink",
-    "getdel",
-    "delifeq",
-    "flushdb",
-    "flushall",
-    "hdel",
-    "hgetdel",
-    "lpop",
-    "rpop",
-    "lmpop",
-    "lrem",
-    "ltrim",
-    "srem",
-    "spop",
-    "zrem",
-    "zpopmin",
-    "zpopmax",
-    "zmpop",
-    "zremrangebyrank",
-    "zremrangebyscore",
-    "zremrangebylex",
-    "xdel",
-    "xtrim",
-];
-
-/// The same of SSDB's dialect, but for names that stand above.
-const FREEING_OF_SSDB: [&str; 14] = [
-    "multi_del",
-    "multi_hdel",
-    "multi_zdel",
-    "hclear",
-    "zdel",
-    "zclear",
-    "zpop_front",
-    "zpop_back",
-    "qpop",
-    "qpop_front",
-    "qpop_back",
-    "qclear",
-    "qtrim_front",
-    "qtrim_back",
-];
-
-/// The same of memcached's dialect. `mg` is among them, since it only marks what it gives.
-const FREEING_OF_MEMCACHED: [&str; 4] = ["delete", "flush_all", "md", "mg"];
-
 impl Row {
     pub(crate) fn new(spec: &'static CommandSpec, index: u16) -> Self {
         let first_key = match spec.locks {
@@ -117,12 +68,7 @@ impl Row {
         let edits = spec.keys.iter().any(|key| key.flags.contains(KeyFlags::RW));
         let writes = match edits || spec.flags.contains(Flags::WRITE) {
             false => WriteClass::Nothing,
-            true if [&FREEING[..], &FREEING_OF_SSDB, &FREEING_OF_MEMCACHED]
-                .iter()
-                .any(|names| names.contains(&spec.name)) =>
-            {
-                WriteClass::Frees
-            }
+            true if spec.flags.contains(Flags::FREES) => WriteClass::Frees,
             true => WriteClass::Any,
         };
         let confirms_subscriptions = spec.flags.contains(Flags::PUBSUB.union(Flags::NOSCRIPT));
@@ -385,15 +331,17 @@ const _: () = assert!(SLOT_COUNT == 1 << (64 - 53));
 mod tests {
     use super::*;
 
-    /// Each of them is there, writes, and is not refused for want of memory either.
+    /// They write, and are not refused for want of memory either.
     #[test]
     fn commands_that_free_are_writes_without_need_of_memory() {
         let table = CommandTable::new(crate::redis::FAMILIES);
+        let freeing: Vec<_> = table.rows().iter().filter(|(_, spec)| spec.flags.contains(Flags::FREES)).collect();
         // FLUSHDB and FLUSHALL are another crate's.
-        for name in FREEING.into_iter().filter(|name| !name.starts_with("flush")) {
+        assert_eq!(freeing.len(), 22);
+        for (name, spec) in freeing {
             let row = table.find(name.as_bytes()).unwrap_or_else(|| panic!("{name} is no command"));
             assert_eq!(row.writes, WriteClass::Frees, "{name}");
-            assert!(row.spec.flags.contains(Flags::WRITE) && !row.spec.flags.contains(Flags::DENYOOM), "{name}");
+            assert!(spec.flags.contains(Flags::WRITE) && !spec.flags.contains(Flags::DENYOOM), "{name}");
         }
     }
 

@@ -152,6 +152,8 @@ pub const CHANGE: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::UP
 const REMOVE: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RM.union(KeyFlags::DELETE))];
 const FAST_READ: Flags = Flags::READONLY.union(Flags::FAST);
 pub const FAST_WRITE: Flags = Flags::WRITE.union(Flags::FAST);
+/// `mg` only marks what it gives.
+const FREEING_WRITE: Flags = FAST_WRITE.union(Flags::FREES);
 pub const GROWING_WRITE: Flags = Flags::WRITE.union(Flags::FAST).union(Flags::DENYOOM);
 /// About the connection: also while data is loaded.
 pub const ALWAYS: Flags = Flags::LOADING.union(Flags::STALE).union(Flags::FAST);
@@ -195,14 +197,14 @@ static COMMANDS: [(Command, &CommandSpec); COUNT] = {
     static PREPEND: CommandSpec = writing("prepend", GROWING_WRITE, storage::prepend);
     static CAS: CommandSpec = writing("cas", GROWING_WRITE, storage::cas);
     static SET_TOO_LARGE: CommandSpec = keyed("set", FAST_WRITE, REMOVE, Run::Call(storage::set_too_large));
-    static DELETE: CommandSpec = keyed("delete", FAST_WRITE, REMOVE, Run::Call(touch::delete));
+    static DELETE: CommandSpec = keyed("delete", FREEING_WRITE, REMOVE, Run::Call(touch::delete));
     static INCR: CommandSpec = writing("incr", GROWING_WRITE, delta::incr);
     static DECR: CommandSpec = writing("decr", GROWING_WRITE, delta::decr);
     static TOUCH: CommandSpec = writing("touch", FAST_WRITE, touch::touch);
     // The rights of FLUSHDB, CONFIG SET and INFO.
     static FLUSH_ALL: CommandSpec = CommandSpec {
         categories: Categories::KEYSPACE.union(Categories::DANGEROUS),
-        ..keyless("flush_all", Flags::WRITE.union(Flags::AUDITED), Locks::All, service::flush_all)
+        ..keyless("flush_all", Flags::WRITE.union(Flags::AUDITED).union(Flags::FREES), Locks::All, service::flush_all)
     };
     static VERBOSITY: CommandSpec = keyless("verbosity", ALWAYS.union(Flags::ADMIN), Locks::None, service::verbosity);
     static VERSION: CommandSpec = keyless("version", ALWAYS.union(Flags::NO_RIGHT), Locks::None, service::version);
@@ -225,9 +227,9 @@ static COMMANDS: [(Command, &CommandSpec); COUNT] = {
     static TOO_MANY_NEIGHBOURS: CommandSpec = refusing(Refusal::TooManyNeighbours);
     static TOO_MANY_MEMBERS: CommandSpec = refusing(Refusal::TooManyMembers);
     // Some flags change the item; without them, too, the first client that gets a stale item is the one to renew it.
-    static META_GET: CommandSpec = writing("mg", FAST_WRITE, meta::get);
+    static META_GET: CommandSpec = writing("mg", FREEING_WRITE, meta::get);
     static META_SET: CommandSpec = writing("ms", GROWING_WRITE, meta::set);
-    static META_DELETE: CommandSpec = writing("md", FAST_WRITE, meta::delete);
+    static META_DELETE: CommandSpec = writing("md", FREEING_WRITE, meta::delete);
     static META_ARITHMETIC: CommandSpec = writing("ma", GROWING_WRITE, meta::arithmetic);
     static META_DEBUG: CommandSpec = keyed("me", FAST_READ, READ, Run::Call(meta::debug));
     [
@@ -295,12 +297,12 @@ static DETAILED: [(Command, &CommandSpec); 20] = {
     static APPEND: CommandSpec = writing("append", GROWING_WRITE, details::append);
     static PREPEND: CommandSpec = writing("prepend", GROWING_WRITE, details::prepend);
     static CAS: CommandSpec = writing("cas", GROWING_WRITE, details::cas);
-    static DELETE: CommandSpec = keyed("delete", FAST_WRITE, REMOVE, Run::Call(details::delete));
+    static DELETE: CommandSpec = keyed("delete", FREEING_WRITE, REMOVE, Run::Call(details::delete));
     static INCR: CommandSpec = writing("incr", GROWING_WRITE, details::incr);
     static DECR: CommandSpec = writing("decr", GROWING_WRITE, details::decr);
-    static META_GET: CommandSpec = writing("mg", FAST_WRITE, details::meta_get);
+    static META_GET: CommandSpec = writing("mg", FREEING_WRITE, details::meta_get);
     static META_SET: CommandSpec = writing("ms", GROWING_WRITE, details::meta_set);
-    static META_DELETE: CommandSpec = writing("md", FAST_WRITE, details::meta_delete);
+    static META_DELETE: CommandSpec = writing("md", FREEING_WRITE, details::meta_delete);
     [
         (Command::Get, &GET),
         (Command::GetMore, &GET_MORE),

@@ -370,7 +370,8 @@ impl Applier {
             Blocked::Refused => {
                 let by_flush = self.store.refusal_by_flush(self.runner.db());
                 let log = self.store.log_of(&mut self.scratch);
-                let by_log = || log.map_or_else(|| "the log takes no changes".to_owned(), |log| log.refusal());
+                let by_log =
+                    || log.and_then(|log| log.refusal()).unwrap_or_else(|| "the log takes no changes".to_owned());
                 by_flush.map_or_else(by_log, |why| why.to_string())
             }
             Blocked::Shard | Blocked::Log | Blocked::Memory => {

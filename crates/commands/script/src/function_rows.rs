@@ -78,7 +78,7 @@ static FUNCTION: CommandSpec = CommandSpec {
 static DELETE: CommandSpec = CommandSpec {
     name: "delete",
     arity: 3,
-    flags: Flags::NOSCRIPT.union(Flags::WRITE).union(Flags::AUDITED),
+    flags: Flags::NOSCRIPT.union(Flags::WRITE).union(Flags::AUDITED).union(Flags::FREES),
     docs: &Docs {
         tips: TO_ALL_SHARDS,
         arguments: &[Argument::string("library-name")],

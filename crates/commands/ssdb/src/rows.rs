@@ -55,7 +55,7 @@ const GIVE_AND_REMOVE: &[KeySpec] = &[KeySpec::one(1, KeyFlags::RW.union(KeyFlag
 
 const READING: Flags = Flags::READONLY.union(Flags::FAST);
 const GROWING: Flags = Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST);
-const FREEING: Flags = Flags::WRITE.union(Flags::FAST);
+const FREEING: Flags = Flags::WRITE.union(Flags::FAST).union(Flags::FREES);
 /// About the connection: also while data is loaded.
 const ALWAYS: Flags = Flags::LOADING.union(Flags::STALE).union(Flags::FAST);
 /// Also before login.
@@ -104,7 +104,7 @@ const fn grow(
     spec(name, arity, (GROWING, categories), keys, Run::Call(run))
 }
 
-/// Needs no memory.
+/// Frees memory.
 const fn free(
     name: &'static str,
     arity: i16,
@@ -141,7 +141,7 @@ static COMMANDS: [CommandSpec; 103] = [
     grow("incr", -2, STRING, GIVE_AND_CHANGE, kv::incr),
     grow("decr", -2, STRING, GIVE_AND_CHANGE, kv::decr),
     look("exists", -2, STRING, READ, kv::exists),
-    free("expire", -3, Categories::KEYSPACE, CHANGE, kv::expire),
+    spec("expire", -3, (Flags::WRITE.union(Flags::FAST), Categories::KEYSPACE), CHANGE, Run::Call(kv::expire)),
     look("ttl", -2, Categories::KEYSPACE, READ, kv::ttl),
     read("strlen", -2, STRING, kv::strlen),
     look("multi_get", -2, STRING, READ_ALL, kv::multi_get),
@@ -246,7 +246,7 @@ static COMMANDS: [CommandSpec; 103] = [
         ..keyless(
             "flushdb",
             -1,
-            Flags::WRITE.union(Flags::AUDITED),
+            Flags::WRITE.union(Flags::AUDITED).union(Flags::FREES),
             Categories::KEYSPACE.union(Categories::DANGEROUS),
             service::flushdb,
         )

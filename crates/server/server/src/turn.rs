@@ -170,7 +170,7 @@ impl<'t> Turn<'t> {
         let Connection { session, reply, watching, .. } = connection;
         session.locks_all = false;
         if let Some(caching) = &mut session.tracking {
-            caching.is_called &= session.transaction.is_some() || self.is_about_client(row);
+            caching.is_called &= session.transaction.is_some() || row.spec.flags.contains(Flags::KEEPS_CACHING);
         }
         if session.monitor != *watching {
             *watching = session.monitor;
@@ -253,12 +253,6 @@ impl<'t> Turn<'t> {
         true
     }
 
-    /// Whether it is a subcommand of CLIENT, after which CLIENT CACHING stays in force.
-    #[cold]
-    fn is_about_client(&self, row: &Row) -> bool {
-        self.shared.table.rows().get(row.index as usize).is_some_and(|(name, _)| name.starts_with("client|"))
-    }
-
     /// Remembers how far the log had come by the request just run, and has its reply wait for what it shows.
     #[inline(never)]
     fn follow_log(&self, scratch: &Scratch, connection: &mut Connection, row: &Row, mark: ReplyMark) {
@@ -297,11 +291,8 @@ impl<'t> Turn<'t> {
         let store = &self.shared.store;
         let text = match store.refusal_by_flush(session.db) {
             Some(why) => error::flush_failed(&why),
-            // A log that was removed meanwhile refuses nothing; the client tries again as it would after any refusal.
-            None => {
-                let refusal = store.log_of(scratch).map(|log| log.refusal());
-                error::log_failed(refusal.as_deref().unwrap_or("try again"))
-            }
+            // A log that was removed meanwhile refuses nothing.
+            None => error::log_failed(store.log_of(scratch).and_then(|log| log.refusal()).as_deref()),
         };
         command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
     }
@@ -396,9 +387,7 @@ impl<'t> Turn<'t> {
             command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
             return Ok(true);
         }
-        if command::gate::is_queued(session, row, args)
-            && !self.has_room_for(scratch, session.db, args.total_bytes())?
-        {
+        if command::gate::is_queued(session, row) && !self.has_room_for(scratch, session.db, args.total_bytes())? {
             let text = error::lacks_memory(self.shared.store.why_no_flush(session.db).as_deref());
             command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
             return Ok(true);
@@ -448,7 +437,7 @@ impl<'t> Turn<'t> {
         // What is only queued is not admitted later, so that it is refused now.
         let is_queued = session.transaction.is_some() && row.spec.locks != Locks::Queue;
         let log = store.log_of(scratch).filter(|_| is_queued)?;
-        (log.admit(self.worker, class) == Admission::Refused).then(|| error::log_failed(&log.refusal()))
+        (log.admit(self.worker, class) == Admission::Refused).then(|| error::log_failed(log.refusal().as_deref()))
     }
 
     /// Whether a script that runs past its time may keep a request from running.

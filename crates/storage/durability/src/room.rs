@@ -34,8 +34,8 @@ impl RecordSink for NoRoom {
         Admission::Refused
     }
 
-    fn refusal(&self) -> String {
-        self.refusal.clone()
+    fn refusal(&self) -> Option<String> {
+        Some(self.refusal.clone())
     }
 
     fn append(&self, _: usize, _: &[u8]) -> Lsn {

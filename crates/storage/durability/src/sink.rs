@@ -28,12 +28,8 @@ impl RecordSink for LogSink {
         }
     }
 
-    fn refusal(&self) -> String {
-        match self.log.health() {
-            Some(failure) => refusal(&failure),
-            // It has recovered since it was asked.
-            None => "TRYAGAIN the command log had failed and works again: repeat the command".to_owned(),
-        }
+    fn refusal(&self) -> Option<String> {
+        self.log.health().map(|failure| refusal(&failure))
     }
 
     fn append(&self, worker: usize, payload: &[u8]) -> Lsn {

@@ -27,9 +27,10 @@ pub trait RecordSink: Send + Sync {
         Admission::Go
     }
 
-    /// Why writes are refused, and what to do: a sentence that an error reply can end with.
-    fn refusal(&self) -> String {
-        "the command log has failed".to_owned()
+    /// Why writes are refused, and what to do: a sentence that an error reply can end with. `None` when they are not
+    /// any more.
+    fn refusal(&self) -> Option<String> {
+        Some("the command log has failed".to_owned())
     }
 
     /// Adds a record and gives the position after it. Called while the record's shards are locked, on the worker's

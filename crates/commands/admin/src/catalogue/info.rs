@@ -10,13 +10,7 @@ pub(super) fn reply(reply: &mut ReplyBuffer, name: &str, spec: &CommandSpec) {
     reply.array(10);
     reply.bulk(name.as_bytes());
     reply.integer(i64::from(spec.arity));
-    reply_words(
-        reply,
-        spec.flags
-            .difference(Flags::MAY_REPLICATE | Flags::AUDITED)
-            .iter_names()
-            .map(|(name, _)| name.to_ascii_lowercase()),
-    );
+    reply_words(reply, spec.flags.difference(Flags::HIDDEN).iter_names().map(|(name, _)| name.to_ascii_lowercase()));
     let (first, last, step) = legacy_range(spec.keys);
     [first, last, step].into_iter().for_each(|number| reply.integer(number));
     reply_words(reply, acl::categories(spec).map(|category| format!("@{}", category.name())));

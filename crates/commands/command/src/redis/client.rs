@@ -81,7 +81,11 @@ pub(super) fn name_connection(session: &Session, (shown, rest): (&str, &[u8])) {
 static CAPA: CommandSpec = CommandSpec {
     name: "capa",
     arity: -3,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::ALLOW_BUSY),
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::ALLOW_BUSY)
+        .union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,
@@ -108,7 +112,11 @@ fn capa(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static GETNAME: CommandSpec = CommandSpec {
     name: "getname",
     arity: 2,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::ALLOW_BUSY),
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::ALLOW_BUSY)
+        .union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,
@@ -136,7 +144,11 @@ fn getname(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static SETNAME: CommandSpec = CommandSpec {
     name: "setname",
     arity: 3,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::ALLOW_BUSY),
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::ALLOW_BUSY)
+        .union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,
@@ -162,7 +174,11 @@ fn setname(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static SETINFO: CommandSpec = CommandSpec {
     name: "setinfo",
     arity: 4,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::ALLOW_BUSY),
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::ALLOW_BUSY)
+        .union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,
@@ -199,7 +215,11 @@ fn setinfo(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static ID: CommandSpec = CommandSpec {
     name: "id",
     arity: 2,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::ALLOW_BUSY),
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::ALLOW_BUSY)
+        .union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,
@@ -221,7 +241,7 @@ fn id(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static INFO: CommandSpec = CommandSpec {
     name: "info",
     arity: 2,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE),
+    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,
@@ -248,7 +268,7 @@ fn info(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static IMPORT_SOURCE: CommandSpec = CommandSpec {
     name: "import-source",
     arity: 3,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE),
+    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,
@@ -275,7 +295,12 @@ fn import_source(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static NO_EVICT: CommandSpec = CommandSpec {
     name: "no-evict",
     arity: 3,
-    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE).union(Flags::ALLOW_BUSY),
+    flags: Flags::ADMIN
+        .union(Flags::NOSCRIPT)
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::ALLOW_BUSY)
+        .union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,
@@ -299,7 +324,11 @@ fn no_evict(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static NO_TOUCH: CommandSpec = CommandSpec {
     name: "no-touch",
     arity: 3,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::ALLOW_BUSY),
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::ALLOW_BUSY)
+        .union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,
@@ -323,7 +352,12 @@ fn no_touch(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static REPLY: CommandSpec = CommandSpec {
     name: "reply",
     arity: 3,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::NO_MULTI).union(Flags::ALLOW_BUSY),
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::NO_MULTI)
+        .union(Flags::ALLOW_BUSY)
+        .union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,
@@ -361,7 +395,7 @@ fn reply(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static HELP: CommandSpec = CommandSpec {
     name: "help",
     arity: 2,
-    flags: Flags::LOADING.union(Flags::STALE),
+    flags: Flags::LOADING.union(Flags::STALE).union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,

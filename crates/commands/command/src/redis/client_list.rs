@@ -10,7 +10,7 @@ use crate::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Session, error};
 pub(super) static LIST: CommandSpec = CommandSpec {
     name: "list",
     arity: -2,
-    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE).union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,
@@ -116,7 +116,7 @@ fn list(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 pub(super) static KILL: CommandSpec = CommandSpec {
     name: "kill",
     arity: -3,
-    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE).union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,

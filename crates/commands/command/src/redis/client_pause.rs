@@ -10,7 +10,7 @@ use types::string::parse_integer;
 pub(super) static PAUSE: CommandSpec = CommandSpec {
     name: "pause",
     arity: -3,
-    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE).union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,
@@ -52,7 +52,7 @@ fn pause(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 pub(super) static UNPAUSE: CommandSpec = CommandSpec {
     name: "unpause",
     arity: 2,
-    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE).union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,
@@ -75,7 +75,7 @@ fn unpause(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 pub(super) static UNBLOCK: CommandSpec = CommandSpec {
     name: "unblock",
     arity: -3,
-    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE).union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,

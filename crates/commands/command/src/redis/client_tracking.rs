@@ -20,7 +20,7 @@ pub fn stop_tracking(session: &mut Session, host: &Host) {
 pub(super) static TRACKING: CommandSpec = CommandSpec {
     name: "tracking",
     arity: -3,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE),
+    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,
@@ -194,7 +194,11 @@ fn track(ctx: &mut Ctx<'_>, options: &Options<'_>) -> Result<(), Stop> {
 pub(super) static CACHING: CommandSpec = CommandSpec {
     name: "caching",
     arity: 3,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::ALLOW_BUSY),
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::ALLOW_BUSY)
+        .union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,
@@ -234,7 +238,11 @@ fn caching(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 pub(super) static GETREDIR: CommandSpec = CommandSpec {
     name: "getredir",
     arity: 2,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::ALLOW_BUSY),
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::ALLOW_BUSY)
+        .union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,
@@ -257,7 +265,7 @@ fn getredir(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 pub(super) static TRACKINGINFO: CommandSpec = CommandSpec {
     name: "trackinginfo",
     arity: 2,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE),
+    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,

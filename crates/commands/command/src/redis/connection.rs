@@ -213,7 +213,7 @@ fn reply_hello(ctx: &mut Ctx<'_>) {
 static PING: CommandSpec = CommandSpec {
     name: "ping",
     arity: -1,
-    flags: Flags::FAST,
+    flags: Flags::FAST.union(Flags::FOR_SUBSCRIBERS),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,
@@ -275,7 +275,9 @@ static QUIT: CommandSpec = CommandSpec {
         .union(Flags::STALE)
         .union(Flags::FAST)
         .union(Flags::NO_AUTH)
-        .union(Flags::ALLOW_BUSY),
+        .union(Flags::ALLOW_BUSY)
+        .union(Flags::NOT_QUEUED)
+        .union(Flags::FOR_SUBSCRIBERS),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,
@@ -303,7 +305,9 @@ static RESET: CommandSpec = CommandSpec {
         .union(Flags::STALE)
         .union(Flags::FAST)
         .union(Flags::NO_AUTH)
-        .union(Flags::ALLOW_BUSY),
+        .union(Flags::ALLOW_BUSY)
+        .union(Flags::NOT_QUEUED)
+        .union(Flags::FOR_SUBSCRIBERS),
     categories: Categories::CONNECTION,
     keys: &[],
     locks: Locks::None,

@@ -13,7 +13,7 @@ pub const COMMANDS: &[&CommandSpec] = &[&DEL, &UNLINK, &EXISTS, &TOUCH, &TYPE, &
 static DEL: CommandSpec = CommandSpec {
     name: "del",
     arity: -2,
-    flags: Flags::WRITE,
+    flags: Flags::WRITE.union(Flags::FREES),
     categories: Categories::KEYSPACE,
     keys: &[KeySpec::range(1, -1, 1, KeyFlags::RM.union(KeyFlags::DELETE))],
     locks: Locks::Keys,
@@ -43,7 +43,7 @@ fn del(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static UNLINK: CommandSpec = CommandSpec {
     name: "unlink",
     arity: -2,
-    flags: Flags::WRITE.union(Flags::FAST),
+    flags: Flags::WRITE.union(Flags::FAST).union(Flags::FREES),
     categories: Categories::KEYSPACE,
     keys: &[KeySpec::range(1, -1, 1, KeyFlags::RM.union(KeyFlags::DELETE))],
     locks: Locks::Keys,

@@ -244,7 +244,7 @@ fn hlen(look: &Look<'_>, reply: &mut ReplyBuffer) -> Result<(), Stop> {
 static HDEL: CommandSpec = CommandSpec {
     name: "hdel",
     arity: -3,
-    flags: Flags::WRITE.union(Flags::FAST),
+    flags: Flags::WRITE.union(Flags::FAST).union(Flags::FREES),
     categories: Categories::HASH,
     keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::DELETE))],
     locks: Locks::Keys,

@@ -125,7 +125,7 @@ fn hsetex(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static HGETDEL: CommandSpec = CommandSpec {
     name: "hgetdel",
     arity: -5,
-    flags: Flags::WRITE.union(Flags::FAST),
+    flags: Flags::WRITE.union(Flags::FAST).union(Flags::FREES),
     categories: Categories::HASH,
     keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE))],
     locks: Locks::Keys,

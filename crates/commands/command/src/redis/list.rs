@@ -121,7 +121,7 @@ fn push(ctx: &mut Ctx<'_>, end: End, only_existing: bool) -> Result<(), Stop> {
 static LPOP: CommandSpec = CommandSpec {
     name: "lpop",
     arity: -2,
-    flags: Flags::WRITE.union(Flags::FAST),
+    flags: Flags::WRITE.union(Flags::FAST).union(Flags::FREES),
     categories: Categories::LIST,
     keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE))],
     locks: Locks::Keys,
@@ -144,7 +144,7 @@ fn lpop(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static RPOP: CommandSpec = CommandSpec {
     name: "rpop",
     arity: -2,
-    flags: Flags::WRITE.union(Flags::FAST),
+    flags: Flags::WRITE.union(Flags::FAST).union(Flags::FREES),
     categories: Categories::LIST,
     keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE))],
     locks: Locks::Keys,
@@ -354,7 +354,7 @@ fn lrange(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static LREM: CommandSpec = CommandSpec {
     name: "lrem",
     arity: 4,
-    flags: Flags::WRITE,
+    flags: Flags::WRITE.union(Flags::FREES),
     categories: Categories::LIST,
     keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::DELETE))],
     locks: Locks::Keys,
@@ -383,7 +383,7 @@ fn lrem(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static LTRIM: CommandSpec = CommandSpec {
     name: "ltrim",
     arity: 4,
-    flags: Flags::WRITE,
+    flags: Flags::WRITE.union(Flags::FREES),
     categories: Categories::LIST,
     keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::DELETE))],
     locks: Locks::Keys,

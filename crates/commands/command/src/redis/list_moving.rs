@@ -94,7 +94,7 @@ pub(super) fn end(ctx: &Ctx<'_>, index: usize) -> Result<End, Stop> {
 static LMPOP: CommandSpec = CommandSpec {
     name: "lmpop",
     arity: -4,
-    flags: Flags::WRITE.union(Flags::MOVABLEKEYS),
+    flags: Flags::WRITE.union(Flags::MOVABLEKEYS).union(Flags::FREES),
     categories: Categories::LIST,
     keys: &[KeySpec::counted(1, 0, 1, 1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE))],
     locks: Locks::Keys,

@@ -60,7 +60,7 @@ fn sadd(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static SREM: CommandSpec = CommandSpec {
     name: "srem",
     arity: -3,
-    flags: Flags::WRITE.union(Flags::FAST),
+    flags: Flags::WRITE.union(Flags::FAST).union(Flags::FREES),
     categories: Categories::SET,
     keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::DELETE))],
     locks: Locks::Keys,
@@ -267,7 +267,7 @@ fn sscan(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static SPOP: CommandSpec = CommandSpec {
     name: "spop",
     arity: -2,
-    flags: Flags::WRITE.union(Flags::FAST),
+    flags: Flags::WRITE.union(Flags::FAST).union(Flags::FREES),
     categories: Categories::SET,
     keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE))],
     locks: Locks::Keys,

@@ -220,7 +220,7 @@ pub(super) fn reply_entries<'e>(
 static XDEL: CommandSpec = CommandSpec {
     name: "xdel",
     arity: -3,
-    flags: Flags::WRITE.union(Flags::FAST),
+    flags: Flags::WRITE.union(Flags::FAST).union(Flags::FREES),
     categories: Categories::STREAM,
     keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::DELETE))],
     locks: Locks::Keys,
@@ -264,7 +264,7 @@ fn delete(ctx: &mut Ctx<'_>, key: &Key<'_>, ids: Vec<Id>) -> Result<u64, Stop> {
 static XTRIM: CommandSpec = CommandSpec {
     name: "xtrim",
     arity: -4,
-    flags: Flags::WRITE,
+    flags: Flags::WRITE.union(Flags::FREES),
     categories: Categories::STREAM,
     keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::DELETE))],
     locks: Locks::Keys,

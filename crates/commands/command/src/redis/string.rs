@@ -247,7 +247,7 @@ fn getset(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static GETDEL: CommandSpec = CommandSpec {
     name: "getdel",
     arity: 2,
-    flags: Flags::WRITE.union(Flags::FAST),
+    flags: Flags::WRITE.union(Flags::FAST).union(Flags::FREES),
     categories: Categories::STRING,
     keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE))],
     locks: Locks::Keys,
@@ -319,7 +319,7 @@ fn getex(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static DELIFEQ: CommandSpec = CommandSpec {
     name: "delifeq",
     arity: 3,
-    flags: Flags::WRITE.union(Flags::FAST),
+    flags: Flags::WRITE.union(Flags::FAST).union(Flags::FREES),
     categories: Categories::STRING,
     keys: &[KeySpec::one(1, KeyFlags::RM.union(KeyFlags::DELETE))],
     locks: Locks::Keys,

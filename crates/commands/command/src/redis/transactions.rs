@@ -31,7 +31,8 @@ static MULTI: CommandSpec = CommandSpec {
         .union(Flags::STALE)
         .union(Flags::FAST)
         .union(Flags::ALLOW_BUSY)
-        .union(Flags::NO_MULTI),
+        .union(Flags::NO_MULTI)
+        .union(Flags::NOT_QUEUED),
     categories: Categories::TRANSACTION,
     keys: &[],
     locks: Locks::None,
@@ -52,7 +53,11 @@ fn multi(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 static EXEC: CommandSpec = CommandSpec {
     name: "exec",
     arity: 1,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::SKIP_COMMANDLOG),
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::SKIP_COMMANDLOG)
+        .union(Flags::NOT_QUEUED),
     categories: Categories::TRANSACTION,
     keys: &[],
     locks: Locks::Queue,
@@ -217,7 +222,12 @@ fn end(ctx: &mut Ctx<'_>) {
 static DISCARD: CommandSpec = CommandSpec {
     name: "discard",
     arity: 1,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::FAST).union(Flags::ALLOW_BUSY),
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::FAST)
+        .union(Flags::ALLOW_BUSY)
+        .union(Flags::NOT_QUEUED),
     categories: Categories::TRANSACTION,
     keys: &[],
     locks: Locks::None,
@@ -242,7 +252,8 @@ static WATCH: CommandSpec = CommandSpec {
         .union(Flags::STALE)
         .union(Flags::FAST)
         .union(Flags::ALLOW_BUSY)
-        .union(Flags::NO_MULTI),
+        .union(Flags::NO_MULTI)
+        .union(Flags::NOT_QUEUED),
     categories: Categories::TRANSACTION,
     keys: &[KeySpec::range(1, -1, 1, KeyFlags::RO)],
     locks: Locks::Keys,

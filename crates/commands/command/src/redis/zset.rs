@@ -337,7 +337,7 @@ fn rank(look: &Look<'_>, reply: &mut ReplyBuffer, (name, is_reversed): (&str, bo
 static ZREM: CommandSpec = CommandSpec {
     name: "zrem",
     arity: -3,
-    flags: Flags::WRITE.union(Flags::FAST),
+    flags: Flags::WRITE.union(Flags::FAST).union(Flags::FREES),
     categories: Categories::SORTED_SET,
     keys: &[KeySpec::one(1, KeyFlags::RW.union(KeyFlags::DELETE))],
     locks: Locks::Keys,

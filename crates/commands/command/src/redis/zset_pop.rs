@@ -23,7 +23,7 @@ const POP_ARGUMENTS: &[Argument] = &[Argument::key("key", 0), Argument::integer(
 static ZPOPMIN: CommandSpec = CommandSpec {
     name: "zpopmin",
     arity: -2,
-    flags: Flags::WRITE.union(Flags::FAST),
+    flags: Flags::WRITE.union(Flags::FAST).union(Flags::FREES),
     categories: Categories::SORTED_SET,
     keys: &[KeySpec::one(1, POPPED)],
     locks: Locks::Keys,
@@ -41,7 +41,7 @@ static ZPOPMIN: CommandSpec = CommandSpec {
 static ZPOPMAX: CommandSpec = CommandSpec {
     name: "zpopmax",
     arity: -2,
-    flags: Flags::WRITE.union(Flags::FAST),
+    flags: Flags::WRITE.union(Flags::FAST).union(Flags::FREES),
     categories: Categories::SORTED_SET,
     keys: &[KeySpec::one(1, POPPED)],
     locks: Locks::Keys,
@@ -143,7 +143,7 @@ fn pop_prepared(
 static ZMPOP: CommandSpec = CommandSpec {
     name: "zmpop",
     arity: -4,
-    flags: Flags::WRITE.union(Flags::MOVABLEKEYS),
+    flags: Flags::WRITE.union(Flags::MOVABLEKEYS).union(Flags::FREES),
     categories: Categories::SORTED_SET,
     keys: &[KeySpec::counted(1, 0, 1, 1, POPPED)],
     locks: Locks::Keys,

@@ -450,7 +450,7 @@ fn count(ctx: &mut Ctx<'_>, by: By) -> Result<(), Stop> {
 static ZREMRANGEBYRANK: CommandSpec = CommandSpec {
     name: "zremrangebyrank",
     arity: 4,
-    flags: Flags::WRITE,
+    flags: Flags::WRITE.union(Flags::FREES),
     categories: Categories::SORTED_SET,
     keys: &[REMOVED_KEY],
     locks: Locks::Keys,
@@ -468,7 +468,7 @@ static ZREMRANGEBYRANK: CommandSpec = CommandSpec {
 static ZREMRANGEBYSCORE: CommandSpec = CommandSpec {
     name: "zremrangebyscore",
     arity: 4,
-    flags: Flags::WRITE,
+    flags: Flags::WRITE.union(Flags::FREES),
     categories: Categories::SORTED_SET,
     keys: &[REMOVED_KEY],
     locks: Locks::Keys,
@@ -486,7 +486,7 @@ static ZREMRANGEBYSCORE: CommandSpec = CommandSpec {
 static ZREMRANGEBYLEX: CommandSpec = CommandSpec {
     name: "zremrangebylex",
     arity: 4,
-    flags: Flags::WRITE,
+    flags: Flags::WRITE.union(Flags::FREES),
     categories: Categories::SORTED_SET,
     keys: &[REMOVED_KEY],
     locks: Locks::Keys,

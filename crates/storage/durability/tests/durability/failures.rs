@@ -359,7 +359,7 @@ fn a_full_disk_refuses_writes_and_takes_deletes() {
         }
         assert_eq!(taken > 0, is_taken);
     }
-    let refusal = life.store.log().expect("it is on").refusal();
+    let refusal = life.store.log().expect("it is on").refusal().expect("the disk is full");
     assert!(refusal.contains("log-") && refusal.contains("(errno 28)"), "{refusal}");
     fs.set_capacity(None);
     life.heal();

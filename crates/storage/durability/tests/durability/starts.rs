@@ -181,7 +181,7 @@ fn refusal(store: &Store) -> Option<String> {
     let log = store.log_of(&mut scratch).expect("a log, or what stands in its place");
     let refuses = |class| log.admit(0, class) == Admission::Refused;
     assert_eq!(refuses(WriteClass::Frees), refuses(WriteClass::Any));
-    refuses(WriteClass::Any).then(|| log.refusal())
+    refuses(WriteClass::Any).then(|| log.refusal()).flatten()
 }
 
 #[track_caller]

@@ -82,7 +82,8 @@ impl Place {
                 Ok(()) => return Ok(()),
                 Err(Blocked::Refused) => {
                     let log = self.store.log_of(&mut scratch);
-                    let why = log.map_or_else(|| "the log takes no changes".to_owned(), |log| log.refusal());
+                    let why =
+                        log.and_then(|log| log.refusal()).unwrap_or_else(|| "the log takes no changes".to_owned());
                     return Err(MigrateError::NotKept { path: follow.dir.to_owned(), why });
                 }
                 Err(_) => thread::sleep(RETRY),
