@@ -29,12 +29,17 @@ pub fn check_room(ctx: &Ctx<'_>, bytes: usize, refusal: &'static str) -> Result<
 
 /// Refuses what adds this many bytes to an item that is sticky, where there is no room for it.
 pub fn check_growth(ctx: &mut Ctx<'_>, key: &Key<'_>, bytes: usize, refusal: &'static str) -> Result<(), Stop> {
-    if is_any(ctx) && is_sticky(ctx, key)? { check_room(ctx, bytes, refusal) } else { Ok(()) }
+    if !is_any(ctx) || !is_sticky(ctx, key)? {
+        return Ok(());
+    }
+    // Most often the item that grows is the one that was changed last.
+    ctx.ks.settle_sticky(key);
+    check_room(ctx, bytes, refusal)
 }
 
-/// Whether there may be sticky items. Of each shard, the item that was changed last may be missing in the count.
+/// Whether there may be sticky items: the count alone lacks the item of each shard that was changed last.
 fn is_any(ctx: &Ctx<'_>) -> bool {
-    ctx.host.part::<Arc<Store>>().memory.sticky().0 > 0
+    bytes_max(ctx) > 0 || ctx.host.part::<Arc<Store>>().memory.sticky().0 > 0
 }
 
 /// Whether the item under the key is sticky.

@@ -748,6 +748,10 @@ impl Engine for MemEngine {
         self.count_sticky(key);
     }
 
+    fn settle_sticky(&mut self) {
+        self.close_sticky();
+    }
+
     fn cas_id(&mut self, key: &Key<'_>) -> Result<Option<u64>, Fetch> {
         let Some(found) = self.find(key) else { return if self.is_absent(key) { Ok(None) } else { Err(Fetch) } };
         let entry = self.entries.entry(found.handle);

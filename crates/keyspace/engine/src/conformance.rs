@@ -233,6 +233,9 @@ impl<E: Engine> Run<E> {
         let fields = if self.rng.one_in(4) { self.some_fields() } else { PackedFields::default() };
         let new = NewEntry { kind: Type::String, encoding, value, expire_at, fields: fields.get() };
         self.engine.write(key, &new);
+        if fields.get().is_sticky() {
+            self.engine.sticky_stored(key);
+        }
         self.model.write(key, &new);
     }
 

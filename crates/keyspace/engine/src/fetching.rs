@@ -221,6 +221,10 @@ impl<E: Engine> Engine for FetchingEngine<E> {
         self.inner.sticky_stored(key);
     }
 
+    fn settle_sticky(&mut self) {
+        self.inner.settle_sticky();
+    }
+
     fn cas_id(&mut self, key: &Key<'_>) -> Result<Option<u64>, Fetch> {
         self.fetch(key)?;
         self.inner.cas_id(key)

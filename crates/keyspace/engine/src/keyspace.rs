@@ -104,6 +104,9 @@ pub trait Keyspace {
     /// [`Fetch`] when the row is not in memory: return at once.
     fn cas_id(&mut self, key: &Key<'_>) -> Result<Option<u64>, Fetch>;
 
+    /// Has the [sticky](Entry::is_sticky) entry of the key's shard that was changed last counted as it is now.
+    fn settle_sticky(&mut self, _key: &Key<'_>) {}
+
     /// Counts a [`Keyspace::peek`] as a hit or a miss, for commands that ask about keys without using them (TYPE, TTL,
     /// OBJECT).
     fn count_peek(&mut self, _found: bool) {}
@@ -344,6 +347,9 @@ pub trait Engine: Send {
 
     /// An entry was stored under the key that is [sticky](Entry::is_sticky): an engine that evicts counts these.
     fn sticky_stored(&mut self, _key: &Key<'_>) {}
+
+    /// Counts the sticky entry that was changed last, which is left out of the counts until the next change.
+    fn settle_sticky(&mut self) {}
 
     /// The CAS id of the live string under the key, given now if it has none; `None` when there is no such string. When
     /// the string is edited it gets another id, and when it is replaced it loses its id. Its expiration and its other

@@ -202,6 +202,10 @@ impl Engine for ShardEngine {
         either!(self, it => it.sticky_stored(key))
     }
 
+    fn settle_sticky(&mut self) {
+        either!(self, it => it.settle_sticky())
+    }
+
     fn cas_id(&mut self, key: &Key<'_>) -> Result<Option<u64>, Fetch> {
         either!(self, it => it.cas_id(key))
     }

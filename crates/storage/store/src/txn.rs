@@ -710,6 +710,10 @@ impl Keyspace for Txn<'_> {
         result
     }
 
+    fn settle_sticky(&mut self, key: &Key<'_>) {
+        self.held.get(self.store.shard_of(key)).engine.settle_sticky();
+    }
+
     #[inline]
     fn count_peek(&mut self, found: bool) {
         match found {

@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn what_cannot_be_had_is_said_with_its_line() {
         for (text, problem) in [
-            ("\nsticky_limit=many", "line 2: sticky_limit=many: expected a number"),
+            ("\nsticky_limit=many", "line 2: sticky_limit=many: expected a whole number"),
             ("max_list_size=100000", "give 50000 at most"),
             ("prefix_delimiter=.", "a prefix ends at a colon"),
             ("use_persistence=maybe", "expected true or false"),
