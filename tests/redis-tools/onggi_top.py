@@ -68,9 +68,9 @@ def run(t, onggi):
         nobody = [onggi, "top", "--json", "--addr", "127.0.0.1:1"]
         done = subprocess.run(nobody, capture_output=True, text=True, timeout=SECONDS_MAX)
         t.equal(done.returncode, 2)
-        t.matches(r"127\.0\.0\.1:1: cannot connect", done.stderr)
+        t.equal(json.loads(done.stdout)["error"], "127.0.0.1:1: cannot connect")
         done = top("--json", "-i", "0")
-        t.matches("`0` is not a number of seconds from 0.1 to 3600", done.stderr)
+        t.matches("`0` is not a number of seconds from 0.1 to 3600", json.loads(done.stdout)["error"])
 
     for name, body in (
         ("its pages at a terminal", pages),
