@@ -104,7 +104,7 @@ fn split(paragraph: &str) -> Vec<String> {
         let last = found.last_mut().expect("one at least");
         last.push_str(word);
         last.push(' ');
-        if word.ends_with(['.', '!', '?', ':', ';']) {
+        if word.trim_end_matches([')', '*', '"', '`']).ends_with(['.', '!', '?']) {
             found.push(String::new());
         }
     }
