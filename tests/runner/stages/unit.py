@@ -8,6 +8,9 @@ from job import Job, Stage
 
 def run(job: Job):
     job.command(["cargo", "test", *workspace.TESTED, "--no-fail-fast"], name="cargo test", counts=True)
+    # A feature that the server does not use.
+    job.command(["cargo", "test", "--locked", "-p", "onggi-plex", "--features", "tracing", "--test", "spans"],
+                name="spans of plex", counts=True)
 
 
 def tables_of_a_terabyte(job):
@@ -18,8 +21,16 @@ def tables_of_a_terabyte(job):
     )
 
 
+def many_calls(job):
+    """Random calls of plex against a sorted map, across policies and options."""
+    job.command(
+        ["cargo", "test", "--locked", "-p", "onggi-plex", "--test", "model", "random_operations"],
+        name="20 million calls of plex", env={"PLEX_CALLS": "20000000"}, counts=True,
+    )
+
+
 def pieces(_job):
-    return [("a million tables", tables_of_a_terabyte)]
+    return [("a million tables", tables_of_a_terabyte), ("20 million calls of plex", many_calls)]
 
 
 STAGE = Stage("unit", "the tests of every crate", run, pieces)
