@@ -81,6 +81,9 @@ const FORBIDDEN: [(&str, &str, &str); 5] = [
     ("loadgen", "store", "the load generator talks to servers only over sockets"),
 ];
 
+/// Features that hold test support, by package: what a program is built of enables none of them.
+const TEST_SUPPORT: [(&str, &str); 2] = [("onggi-engine", "testing"), ("onggi-vfs", "sim")];
+
 /// Crates from outside that a layer must never see, since they would let it open sockets or start tasks.
 const NO_SOCKETS: [&str; 4] = ["mio", "tokio", "socket2", "polling"];
 
@@ -134,6 +137,8 @@ fn edges(members: &[Member]) -> Vec<(&Member, &Member)> {
         .flat_map(|user| {
             user.dependencies.iter().filter(|d| d.inside).filter_map(move |d| Some((user, find(&d.name)?)))
         })
+        // A crate of tests may use its own crate, with more features.
+        .filter(|(user, used)| user.name != used.name)
         .collect()
 }
 
@@ -200,6 +205,31 @@ fn forbidden_edges_are_absent() {
     for member in members.iter().filter(|m| SOCKETLESS.contains(&short_name(&m.directory))) {
         for used in member.dependencies.iter().filter(|d| NO_SOCKETS.contains(&d.name.as_str())) {
             wrong.push(format!("{} uses {}: this layer never opens a socket", member.directory, used.name));
+        }
+    }
+    tree::none(&wrong);
+}
+
+#[test]
+fn no_program_is_built_with_test_support() {
+    let members = metadata::members();
+    let mut wrong = Vec::new();
+    for (package, feature) in TEST_SUPPORT {
+        let of = members.iter().find(|member| member.name == package).expect("a crate of this workspace");
+        assert!(of.features.iter().any(|(name, _)| name == feature), "{package} has no feature {feature}");
+        let tests = members.iter().flat_map(|user| &user.dependencies).filter(|used| used.is_dev);
+        let is_asked = |used: &metadata::Dependency| used.name == package && used.features.iter().any(|f| f == feature);
+        assert!(tests.into_iter().any(is_asked), "no test asks for {feature} of {package}");
+        for user in &members {
+            if user.dependencies.iter().any(|used| !used.is_dev && is_asked(used)) {
+                wrong.push(format!("{} enables {feature} of {package}: only dev-dependencies may", user.name));
+            }
+            // Of the crate itself by name, of others as in `vfs/sim`.
+            let ends = format!("/{feature}");
+            let enabling = |enabled: &String| enabled.ends_with(&ends) || (user.name == package && enabled == feature);
+            for (name, _) in user.features.iter().filter(|(_, enables)| enables.iter().any(enabling)) {
+                wrong.push(format!("feature {name} of {} enables {feature} of {package}", user.name));
+            }
         }
     }
     tree::none(&wrong);

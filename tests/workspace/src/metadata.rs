@@ -16,6 +16,8 @@ pub struct Member {
     pub roots: Vec<String>,
     /// `[package.metadata]`.
     pub metadata: Value,
+    /// `[features]`: what each enables.
+    pub features: Vec<(String, Vec<String>)>,
 }
 
 /// A direct dependency.
@@ -24,6 +26,10 @@ pub struct Dependency {
     pub name: String,
     /// Whether it lies in this workspace.
     pub inside: bool,
+    /// Whether only tests, examples and benches use it.
+    pub is_dev: bool,
+    /// Features of it that this dependency enables.
+    pub features: Vec<String>,
 }
 
 /// The packages of the workspace, sorted by name.
@@ -39,7 +45,12 @@ fn member(package: &Value, root: &str) -> Member {
     let from_root = |path: &Value| text(path).trim_start_matches(root).to_string();
     let dependencies = array(&package["dependencies"])
         .iter()
-        .map(|d| Dependency { name: text(&d["name"]).to_string(), inside: d.get("path").is_some() })
+        .map(|d| Dependency {
+            name: text(&d["name"]).to_string(),
+            inside: d.get("path").is_some(),
+            is_dev: d["kind"].as_str() == Some("dev"),
+            features: texts(&d["features"]),
+        })
         .collect();
     Member {
         name: text(&package["name"]).to_string(),
@@ -47,6 +58,7 @@ fn member(package: &Value, root: &str) -> Member {
         dependencies,
         roots: array(&package["targets"]).iter().map(|target| from_root(&target["src_path"])).collect(),
         metadata: package["metadata"].clone(),
+        features: object(&package["features"]).map(|(name, enables)| (name.clone(), texts(enables))).collect(),
     }
 }
 
@@ -116,4 +128,12 @@ fn text(value: &Value) -> &str {
 
 fn array(value: &Value) -> &Vec<Value> {
     value.as_array().expect("a list in cargo's metadata")
+}
+
+fn texts(value: &Value) -> Vec<String> {
+    array(value).iter().map(|text_| text(text_).to_string()).collect()
+}
+
+fn object(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().expect("a table in cargo's metadata").iter()
 }

@@ -139,7 +139,7 @@ pub enum FsError {
         /// The holder's process id; `None` if it has not been written yet.
         pid: Option<u32>,
     },
-    /// The simulated machine has stopped; the call did nothing. Only [`SimFs`](crate::SimFs) returns it.
+    /// The simulated machine has stopped; the call did nothing. Only `SimFs` returns it.
     #[error("{}: {op}: the machine has stopped", path.display())]
     Crashed {
         /// The operation.

@@ -30,37 +30,9 @@
 //!     persistent memory a fence makes writes durable, in the page cache a system call does.
 //!
 //! V2 to V5 are what remains after POSIX and published failure studies (Pillai et al., OSDI 2014; Rebello et al.,
-//! USENIX ATC 2020); [`SimFs`] withholds everything beyond them. `sim.rs` lists its own rules. [`replace_file`] is
-//! the correct sequence for replacing a small file; use it wherever a file is replaced as a whole.
-//!
-//! # Testing code against crashes
-//!
-//! Run once with [`SimFs::record_crash_points`], then draw any number of reboots of every operation:
-//!
-//! ```
-//! use std::path::Path;
-//! use vfs::{FileSystem, SimFs, read_file, replace_file};
-//!
-//! let fs = SimFs::new(1);
-//! let path = Path::new("/settings");
-//! replace_file(&fs, path, b"old")?;
-//! fs.record_crash_points();
-//! replace_file(&fs, path, b"new")?;
-//! for point in fs.take_crash_points() {
-//!     for seed in 0..20 {
-//!         let found = read_file(&point.power_cut(seed), path, 1024)?;
-//!         assert!(found == b"old" || found == b"new", "operation {}, seed {seed}", point.operation());
-//!     }
-//! }
-//! # Ok::<(), vfs::FsError>(())
-//! ```
-//!
-//! A crash point is (operation number, seed). To reproduce one, run with [`SimFs::crash_at`] and [`SimFs::recover`],
-//! and print [`SimFs::trace`].
-//!
-//! Speed, by `cargo bench -p onggi-vfs` on one core of a 2-core AMD EPYC guest, for a log of 400 records of 100 bytes,
-//! synced after every fourth: 775,000 cuts and boots a second, 138,000 with a full recovery after each, 9,700 with a
-//! separate run for each point. Recording every operation of 64 MiB of writes takes 1.8 times as long as the run alone.
+//! USENIX ATC 2020); `SimFs` withholds everything beyond them. `sim.rs` lists its own rules, and how to test code
+//! against crashes; only tests build it (feature `sim`). [`replace_file`] is the correct sequence for replacing a small
+//! file; use it wherever a file is replaced as a whole.
 #![deny(unsafe_code)]
 
 mod aligned;
@@ -74,6 +46,7 @@ mod real_region;
 mod region;
 mod replace;
 mod residency;
+#[cfg(any(test, feature = "sim"))]
 mod sim;
 mod stores;
 
@@ -84,4 +57,5 @@ pub use out::OutFile;
 pub use real::RealFs;
 pub use region::{Region, RegionKind};
 pub use replace::{REPLACEMENT_SUFFIX, create_dirs_synced, read_file, replace_file};
+#[cfg(any(test, feature = "sim"))]
 pub use sim::{Argument, CrashModel, CrashPoint, Fault, Outage, Outcome, SimFs, SimOptions, SyncCall, TraceEntry};

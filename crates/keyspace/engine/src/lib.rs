@@ -18,14 +18,17 @@
 
 pub mod cas;
 pub mod checkpoint;
+#[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 pub mod effect;
 pub mod entry;
+#[cfg(any(test, feature = "testing"))]
 pub mod fetching;
 pub mod fields;
 pub mod key;
 pub mod keyspace;
 pub mod libraries;
+#[cfg(any(test, feature = "testing"))]
 pub mod model;
 pub mod notify;
 pub mod row;
@@ -40,6 +43,7 @@ pub use cas::CasIds;
 pub use checkpoint::{Backlog, BacklogMemory, EntrySink, WalkProgress};
 pub use effect::Effect;
 pub use entry::{Encoding, Entry, Left, NewEntry, SharedBig, SharedBytes, Type, Value};
+#[cfg(any(test, feature = "testing"))]
 pub use fetching::FetchingEngine;
 pub use fields::{ExtFields, Fields, PackedFields, Residency, TaggedFields, TierAddress};
 pub use key::Key;
