@@ -16,16 +16,13 @@ use plex::{Background, Db, IterOptions, KeySpaceId, Options, Wal};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use vfs::{FileSystem, OpenOptions};
+use vfs::FileSystem;
 
 /// What the names of tables end with.
 const TABLE_SUFFIX: &str = ".sst";
 
 /// The lock file of a tree, which is no part of it.
 const LOCK: &str = "LOCK";
-
-/// Bytes per copy step.
-const COPY_LEN: usize = 1 << 20;
 
 /// What a directory of rows holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -132,38 +129,17 @@ pub fn copy(fs: &Arc<dyn FileSystem>, from: &Path, into: &Path, links: bool) -> 
         .partition(|name| name.to_string_lossy().ends_with(TABLE_SUFFIX));
     for name in tables {
         let (from, to) = (from.join(&name), into.join(&name));
-        // Hard links do not work across file systems, and some file systems have none.
-        let is_linked = links && fs.hard_link(&from, &to).is_ok();
-        if !is_linked {
-            copy_file(&**fs, &from, &to)?;
-        }
+        let is_linked = vfs::link_or_copy(&**fs, &from, &to, links)?;
         copied.tables += 1;
         copied.linked += u64::from(is_linked);
         copied.bytes += fs.metadata(&to)?.len;
     }
     fs.sync_dir(into)?;
     for name in others {
-        copy_file(&**fs, &from.join(&name), &into.join(&name))?;
+        vfs::copy_file(&**fs, &from.join(&name), &into.join(&name))?;
     }
     fs.sync_dir(into)?;
     Ok(copied)
-}
-
-fn copy_file(fs: &dyn FileSystem, from: &Path, to: &Path) -> Result<(), DiskError> {
-    let from = fs.open(from, OpenOptions::read())?;
-    let to = fs.open(to, OpenOptions::write().create_new())?;
-    let (mut buffer, mut at) = (vec![0; COPY_LEN], 0);
-    loop {
-        let read = match from.read_at(&mut buffer, at) {
-            Err(error) if error.is_interrupted() => continue,
-            read => read?,
-        };
-        if read == 0 {
-            return Ok(to.sync_all()?);
-        }
-        to.write_all_at(buffer.get(..read).unwrap_or_default(), at)?;
-        at += read as u64;
-    }
 }
 
 /// Makes rows of these keyspaces that are empty at a position of the log.
