@@ -65,7 +65,7 @@ const COLD_GET: &[Step] = &[
         "crates/keyspace/engine-mem/src/mem_engine.rs",
         "self.entries.is_compressed(handle)",
     ),
-    step(Finds::Search("fn show_compressed"), "crates/storage/store/src/txn.rs", "show_compressed(store"),
+    step(Finds::Search("fn show_compressed"), "crates/storage/store/src/txn/reading.rs", "show_compressed(store"),
 ];
 
 /// Program text without tests.
