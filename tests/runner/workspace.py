@@ -6,8 +6,10 @@ from pathlib import Path
 
 from job import ROOT, Failed
 
+# The features of tests and lints: those that the program can have, and has not unless it is asked for them.
+FEATURES = ["--features", "onggi/otlp"]
 # What the stage `unit` runs: everything but the comparison with other servers, which has a stage of its own.
-TESTED = ["--locked", "--workspace", "--exclude", "onggi-differential"]
+TESTED = ["--locked", "--workspace", "--exclude", "onggi-differential", *FEATURES]
 
 
 def test_programs(job, *crates, target=None):
@@ -16,7 +18,8 @@ def test_programs(job, *crates, target=None):
 
     `cargo test -p` would build most of the workspace again: a part of it asks for other features of what it shares."""
     messages = job.build(
-        ["cargo", "test", "--locked", "--workspace", "--no-run", "--message-format=json-render-diagnostics", "--quiet"],
+        ["cargo", "test", "--locked", "--workspace", *FEATURES, "--no-run",
+         "--message-format=json-render-diagnostics", "--quiet"],
         says=False,
     )
     found = []

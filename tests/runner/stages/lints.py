@@ -1,17 +1,21 @@
 """Lints and documentation, with every warning an error."""
 
 import need
+import workspace
 from job import Job, Stage
 
 
 def run(job: Job):
     need.cargo_component("clippy", "clippy")
-    job.command(["cargo", "clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"], name="clippy")
-    # Crates with a feature for scripts, in a server without them.
-    job.command(["cargo", "clippy", "--locked", "--package", "onggi-script", "--package", "onggi-server",
-                 "--no-default-features", "--", "-D", "warnings"], name="clippy, without scripts")
+    job.command(["cargo", "clippy", "--locked", "--workspace", *workspace.FEATURES, "--all-targets", "--", "-D",
+                 "warnings"], name="clippy")
+    # Crates with features, without them.
+    without = [f"--package=onggi{name}" for name in ("", "-config", "-script", "-server", "-web")]
+    job.command(["cargo", "clippy", "--locked", *without, "--no-default-features", "--", "-D", "warnings"],
+                name="clippy, without features")
     # The documentation is for those who work on the code, so it may link to what is private.
-    job.command(["cargo", "doc", "--locked", "--workspace", "--no-deps", "--document-private-items"], name="cargo doc",
+    job.command(["cargo", "doc", "--locked", "--workspace", *workspace.FEATURES, "--no-deps",
+                 "--document-private-items"], name="cargo doc",
                 env={"RUSTDOCFLAGS": "-D warnings -A rustdoc::private_intra_doc_links"})
 
 

@@ -211,6 +211,29 @@ pub enum RuleError {
         /// The first address beyond loopback.
         address: String,
     },
+    /// The program has no code that sends figures.
+    #[error(
+        "{directive} is set, and this program was built without OTLP: build it with cargo build --release --features otlp, \
+         or remove the line; /metrics has the same figures"
+    )]
+    OtlpNotBuilt {
+        /// What is set.
+        directive: String,
+    },
+    /// Figures cannot be sent there.
+    #[error(
+        "otlp-endpoint {url} is not a URL of HTTP: name the one for metrics, such as http://127.0.0.1:4318/v1/metrics"
+    )]
+    OtlpEndpoint {
+        /// What is set.
+        url: String,
+    },
+    /// A header of figures that are sent. Its value may be a secret.
+    #[error("otlp-headers: the text number {number} between commas is not NAME=VALUE, with a name as HTTP has them")]
+    OtlpHeader {
+        /// From 1.
+        number: usize,
+    },
     /// Clients of ARCUS would find a server that does not listen for them.
     #[error("arcus-zookeeper needs memcached-port: the clients that find this server by ZooKeeper use it")]
     ZookeeperWithoutPort,

@@ -62,7 +62,7 @@ pub fn load(line: &CommandLine, fs: &dyn FileSystem, stdin: &mut dyn Read) -> Re
     }
     let given = std::mem::take(&mut loader.set);
     let (settings, mut warnings) = loader.finish()?;
-    match rules::check(&settings) {
+    match rules::check(&settings, &given) {
         Ok(warning) => warnings.extend(warning),
         Err(error) => return Err(LoadErrors(vec![error.into()])),
     }

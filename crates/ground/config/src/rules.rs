@@ -1,9 +1,10 @@
 //! What settings have to keep together.
 
 use crate::{Engine, EvictionPolicy, RuleError, Settings, Warning};
+use std::collections::BTreeSet;
 
 /// Whether a server may start with these, and what it should then say.
-pub(crate) fn check(settings: &Settings) -> Result<Option<Warning>, RuleError> {
+pub(crate) fn check(settings: &Settings, given: &BTreeSet<&str>) -> Result<Option<Warning>, RuleError> {
     let listens = has_port(settings) && !settings.bind.is_empty();
     if settings.memcached_database >= settings.databases {
         return Err(RuleError::NoSuchDatabase { number: settings.memcached_database, count: settings.databases });
@@ -11,6 +12,7 @@ pub(crate) fn check(settings: &Settings) -> Result<Option<Warning>, RuleError> {
     check_ssdb(settings)?;
     check_cluster(settings)?;
     check_page(settings)?;
+    check_otlp(settings, given)?;
     check_databases(settings)?;
     if let Some(number) = settings.per_database.on_disk().next().filter(|_| settings.tier_dir.is_some()) {
         return Err(RuleError::TierWithDisk { number });
@@ -53,6 +55,41 @@ fn check_page(settings: &Settings) -> Result<(), RuleError> {
         return Err(RuleError::PageWithoutLogin { address });
     }
     if settings.http_tls { Ok(()) } else { Err(RuleError::PageWithoutTls { address }) }
+}
+
+/// Figures are sent by a program that can, to a URL.
+fn check_otlp(settings: &Settings, given: &BTreeSet<&str>) -> Result<(), RuleError> {
+    let differs = |name: &str| settings.get(&[name]) != Settings::default().get(&[name]);
+    let asks = |name: &&&str| name.starts_with("otlp-") && differs(name);
+    if let Some(directive) = given.iter().find(asks).filter(|_| !cfg!(feature = "otlp")) {
+        return Err(RuleError::OtlpNotBuilt { directive: (*directive).to_owned() });
+    }
+    if let Some((number, _)) = (1..).zip(settings.otlp_headers()).find(|(_, header)| header.is_none()) {
+        return Err(RuleError::OtlpHeader { number });
+    }
+    let url = &settings.otlp_endpoint;
+    let place = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    let host = place.and_then(|place| place.split('/').next()).unwrap_or_default();
+    let is_url = !host.is_empty() && url.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_url || url.is_empty() { Ok(()) } else { Err(RuleError::OtlpEndpoint { url: url.clone() }) }
+}
+
+impl Settings {
+    /// The names and values of `otlp-headers`; `None` for what is no header.
+    pub fn otlp_headers(&self) -> Vec<Option<(String, String)>> {
+        let text = String::from_utf8_lossy(self.otlp_headers.expose());
+        let is_name = |name: &str| {
+            !name.is_empty()
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+        };
+        let header = |text: &str| {
+            let (name, value) = text.split_once('=')?;
+            let (name, value) = (name.trim(), value.trim());
+            let is_value = value.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+            (is_name(name) && is_value).then(|| (name.to_owned(), value.to_owned()))
+        };
+        text.split(',').filter(|text| !text.is_empty()).map(header).collect()
+    }
 }
 
 /// What ARCUS needs.

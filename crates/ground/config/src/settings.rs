@@ -130,6 +130,14 @@ settings! {
     http_bind: Vec<Address>,
     /// `http-tls`: whether the page and the metrics are served over TLS.
     http_tls: bool,
+    /// `otlp-endpoint`: the URL that figures are sent to; empty for none.
+    otlp_endpoint: String,
+    /// `otlp-interval`: seconds from one sending to the next.
+    otlp_interval_seconds: u32,
+    /// `otlp-headers`: what is sent with each; `NAME=VALUE`, separated by commas.
+    otlp_headers: Secret,
+    /// `otlp-ca-cert-file`: the CAs that sign the certificate of an `https` endpoint.
+    otlp_ca_cert_file: Option<PathBuf>,
     /// `tier-dir`: where values go that memory has no room for; none without one.
     tier_dir: Option<PathBuf>,
     /// `tier-max-bytes`: bytes of the tier's files, at most; 0 for no limit.

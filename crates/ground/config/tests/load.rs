@@ -199,6 +199,40 @@ fn a_page_for_other_hosts_has_a_login_and_tls() {
     }
 }
 
+/// A program that cannot send figures does not take the settings for it.
+#[test]
+fn figures_are_sent_by_a_program_that_can() {
+    for line in ["otlp-endpoint http://127.0.0.1:4318/v1/metrics", "otlp-interval 5", "otlp-headers token=x"] {
+        let started = start_text(line);
+        if cfg!(feature = "otlp") {
+            started.unwrap();
+            continue;
+        }
+        let name = line.split(' ').next().unwrap();
+        let error = started.unwrap_err();
+        let reason = "this program was built without OTLP: build it with cargo build --release --features otlp";
+        assert!(error.contains(name) && error.contains(reason), "{error}");
+    }
+    start_text("otlp-endpoint \"\"").unwrap();
+}
+
+#[cfg(feature = "otlp")]
+#[test]
+fn figures_are_sent_to_a_url_with_headers() {
+    for (line, reason) in [
+        ("otlp-endpoint 127.0.0.1:4318", "otlp-endpoint 127.0.0.1:4318 is not a URL of HTTP"),
+        ("otlp-endpoint http:///v1/metrics", "is not a URL of HTTP"),
+        ("otlp-headers \"a=b,secret\"", "otlp-headers: the text number 2 between commas is not NAME=VALUE"),
+        ("otlp-headers \"a b=c\"", "otlp-headers: the text number 1"),
+    ] {
+        let error = start_text(line).unwrap_err();
+        assert!(error.contains(reason) && !error.contains("secret"), "{line}: {error}");
+    }
+    let settings = start_text("otlp-headers \"Authorization=Bearer a=b, x-scope = 1\"").unwrap().settings;
+    let header = |name: &str, value: &str| Some((name.to_owned(), value.to_owned()));
+    assert_eq!(settings.otlp_headers(), [header("Authorization", "Bearer a=b"), header("x-scope", "1")]);
+}
+
 #[test]
 fn what_would_break_a_promise_is_refused() {
     for (line, reason) in [

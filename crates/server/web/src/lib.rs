@@ -21,6 +21,8 @@ mod live;
 mod login;
 mod metrics;
 mod options;
+#[cfg(feature = "otlp")]
+pub mod otlp;
 mod panels;
 pub mod replies;
 mod routes;

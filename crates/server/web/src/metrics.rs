@@ -3,7 +3,7 @@
 
 use crate::figures::Figures;
 use crate::replies;
-use base::figures::{FAMILIES, Family, Kind, TABLE};
+use base::figures::{FAMILIES, Family, Kind, TABLE, Unit};
 use proto::reply::Value as Reply;
 use std::fmt::{Display, Write};
 
@@ -51,10 +51,8 @@ impl Format {
 /// All metrics. Of a server that does not serve yet, `redis_up 0` alone. `durations` is the reply of LATENCY HISTOGRAM.
 pub fn render(figures: Option<&Figures<'_>>, durations: Option<&Reply>, format: Format) -> String {
     let mut text = Text { text: String::new(), format };
-    text.head("redis_up", "gauge", "1 while the server serves.");
-    text.sample("redis_up", &[], u8::from(figures.is_some()));
+    all(&mut text, figures);
     if let Some(figures) = figures {
-        all(&mut text, figures);
         histograms(&mut text, figures, durations);
     }
     if format == Format::OpenMetrics {
@@ -72,30 +70,47 @@ pub fn kind_word(kind: Kind) -> &'static str {
     }
 }
 
-fn all(text: &mut Text, figures: &Figures<'_>) {
-    instance(text, figures);
-    for row in TABLE.iter().filter(|row| row.kind != Kind::Fact) {
-        if let Some(value) = figures.number(row.field) {
-            text.head(row.metric, kind_word(row.kind), row.help);
-            text.sample(row.metric, &[], value * row.scale());
-        }
-    }
-    FAMILIES.iter().for_each(|row| family(text, figures, row));
+/// Takes metrics one by one.
+pub trait Sink {
+    /// What the next samples are.
+    fn head(&mut self, name: &str, kind: &str, help: &str);
+
+    /// One value.
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64);
 }
 
-fn instance(text: &mut Text, figures: &Figures<'_>) {
+/// Metrics that neither table has: name, help and unit.
+pub const OTHERS: [(&str, &str, Unit); 3] = [
+    ("redis_up", "1 while the server serves.", Unit::Switch),
+    ("redis_instance_info", "Facts about the server, as labels.", Unit::Switch),
+    ("redis_start_time_seconds", "When the server was started.", Unit::UnixTime),
+];
+
+/// All metrics except histograms, in the order of the tables. Of a server that does not serve yet, `redis_up 0` alone.
+pub fn all(sink: &mut impl Sink, figures: Option<&Figures<'_>>) {
+    let [(up, up_help, _), (instance, instance_help, _), (start, start_help, _)] = OTHERS;
+    sink.head(up, "gauge", up_help);
+    sink.sample(up, &[], f64::from(u8::from(figures.is_some())));
+    let Some(figures) = figures else { return };
     let labels: Vec<_> = INSTANCE.iter().filter_map(|name| Some((*name, figures.get(name)?))).collect();
-    text.head("redis_instance_info", "gauge", "Facts about the server, as labels.");
-    text.sample("redis_instance_info", &labels, 1);
+    sink.head(instance, "gauge", instance_help);
+    sink.sample(instance, &labels, 1.0);
     if let (Some(now), Some(uptime)) = (figures.number("server_time_usec"), figures.number("uptime_in_seconds")) {
-        text.head("redis_start_time_seconds", "gauge", "When the server was started.");
-        text.sample("redis_start_time_seconds", &[], (now / 1e6 - uptime).round());
+        sink.head(start, "gauge", start_help);
+        sink.sample(start, &[], (now / 1e6 - uptime).round());
     }
+    for row in TABLE.iter().filter(|row| row.kind != Kind::Fact) {
+        if let Some(value) = figures.number(row.field) {
+            sink.head(row.metric, kind_word(row.kind), row.help);
+            sink.sample(row.metric, &[], value * row.scale());
+        }
+    }
+    FAMILIES.iter().for_each(|row| family(sink, figures, row));
 }
 
 /// Fields with parts: `db0:keys=1,expires=0`, `latency_percentiles_usec_get:p50=1.003`.
-fn family(text: &mut Text, figures: &Figures<'_>, row: &Family) {
-    text.head(row.metric, kind_word(row.kind), row.help);
+fn family(sink: &mut impl Sink, figures: &Figures<'_>, row: &Family) {
+    sink.head(row.metric, kind_word(row.kind), row.help);
     for (rest, list) in figures.lists(row.beginning) {
         // `db` begins names of other fields too; a database has a number.
         let is_database = row.beginning == "db";
@@ -107,13 +122,13 @@ fn family(text: &mut Text, figures: &Figures<'_>, row: &Family) {
             for (percentile, value) in list.numbers() {
                 if let Some(percent) = percentile.strip_prefix('p').and_then(|text| text.parse::<f64>().ok()) {
                     let quantile = format!("{}", percent / 100.0);
-                    text.sample(row.metric, &[(row.label, &name), ("quantile", &quantile)], value * row.scale);
+                    sink.sample(row.metric, &[(row.label, &name), ("quantile", &quantile)], value * row.scale);
                 }
             }
             continue;
         };
         if let Some(value) = list.number(part) {
-            text.sample(row.metric, &[(row.label, &name)], value * row.scale);
+            sink.sample(row.metric, &[(row.label, &name)], value * row.scale);
         }
     }
 }
@@ -131,12 +146,12 @@ fn histograms(text: &mut Text, figures: &Figures<'_>, durations: Option<&Reply>)
     for (command, calls, buckets) in durations.map(replies::histograms).unwrap_or_default() {
         for (upper, below) in buckets {
             // Both formats compare the text of this label; OpenMetrics wants the point.
-            text.sample(&bucket, &[("cmd", &command), ("le", &format!("{upper}.0"))], below);
+            text.line(&bucket, &[("cmd", &command), ("le", &format!("{upper}.0"))], below);
         }
-        text.sample(&bucket, &[("cmd", &command), ("le", "+Inf")], calls);
-        text.sample(&count, &[("cmd", &command)], calls);
+        text.line(&bucket, &[("cmd", &command), ("le", "+Inf")], calls);
+        text.line(&count, &[("cmd", &command)], calls);
         let total = figures.lists("cmdstat_").find(|(name, _)| *name == command);
-        text.sample(&sum, &[("cmd", &command)], total.and_then(|(_, list)| list.number("usec")).unwrap_or_default());
+        text.line(&sum, &[("cmd", &command)], total.and_then(|(_, list)| list.number("usec")).unwrap_or_default());
     }
 }
 
@@ -147,7 +162,7 @@ struct Text {
     format: Format,
 }
 
-impl Text {
+impl Sink for Text {
     fn head(&mut self, name: &str, kind: &str, help: &str) {
         // In OpenMetrics the family of a counter has its name without the suffix, and a counter without the suffix is
         // none.
@@ -160,7 +175,13 @@ impl Text {
         let _ = write!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
     }
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
+        self.line(name, labels, value);
+    }
+}
+
+impl Text {
+    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         self.text.push_str(name);
         for (number, (label, value)) in labels.iter().enumerate() {
             let before = if number == 0 { '{' } else { ',' };

@@ -97,6 +97,7 @@ fn start(line: CommandLine, mut loaded: Loaded, log: &ServerLog) -> Result<(), B
     let acceptor = Acceptor::new(listeners)?;
     let control = Control::default();
     let page = web::start(&loaded, &control)?;
+    let _push = web::push(&loaded.settings, &control, log)?;
     page.warning().iter().for_each(|warning| log.warn(warning));
     supervisor::watch(loaded.settings.supervised, control.clone(), log.clone())?;
     signals::handle(control.clone(), log.clone(), line)?;

@@ -1,6 +1,9 @@
 //! The HTTP listener of a server: metrics, health and the page.
 
-use config::Loaded;
+use crate::log::ServerLog;
+use config::{Loaded, Settings};
+#[cfg(feature = "otlp")]
+use durability::Tell;
 use server::observe;
 use server::serve::Control;
 use std::io::{self, ErrorKind};
@@ -103,6 +106,34 @@ pub fn start(loaded: &Loaded, control: &Control) -> io::Result<Page> {
         is_near: |address| address.ip().to_canonical().is_loopback(),
     };
     Ok(Page::Open(places, Web::start(listeners, limits, Arc::new(Server(control.clone())))?))
+}
+
+/// Sends figures to `otlp-endpoint`, until what this gives is dropped.
+///
+/// # Errors
+/// The endpoint or its CAs cannot be used.
+#[cfg(feature = "otlp")]
+pub fn push(settings: &Settings, control: &Control, log: &ServerLog) -> io::Result<Option<web::otlp::Push>> {
+    if settings.otlp_endpoint.is_empty() {
+        return Ok(None);
+    }
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let port = if settings.port == 0 { settings.tls_port } else { settings.port };
+    let options = web::otlp::PushOptions {
+        endpoint: settings.otlp_endpoint.clone(),
+        interval: Duration::from_secs(settings.otlp_interval_seconds.into()),
+        headers: settings.otlp_headers().into_iter().flatten().collect(),
+        ca_file: settings.otlp_ca_cert_file.clone(),
+        instance: format!("{}:{port}", host.trim()),
+    };
+    let log = log.clone();
+    web::otlp::Push::start(options, Arc::new(Server(control.clone())), move |line| log.warn(line)).map(Some)
+}
+
+/// Settings of a program without OTLP have no endpoint.
+#[cfg(not(feature = "otlp"))]
+pub fn push(_: &Settings, _: &Control, _: &ServerLog) -> io::Result<Option<std::convert::Infallible>> {
+    Ok(None)
 }
 
 /// Listens on an address. IPv6 sockets take IPv6 only, so that both families can be bound side by side.

@@ -134,6 +134,42 @@ pub(super) static HTTP: &[Directive] = &[
          says whether clients need one.",
     )
     .at_start(),
+    Directive::supported(
+        "otlp-endpoint",
+        text!(otlp_endpoint),
+        "",
+        "",
+        "Where the server sends its figures by OTLP, as protobuf over HTTP: the URL for metrics of a collector of OpenTelemetry, \
+         such as `http://127.0.0.1:4318/v1/metrics`. Empty sends nothing. Needs a program that was built with the cargo feature \
+         `otlp`; any other refuses to start with it.",
+    )
+    .at_start(),
+    Directive::supported(
+        "otlp-interval",
+        integer!(otlp_interval_seconds: 1, 3600),
+        "15",
+        "seconds",
+        "The time from one sending to the next. A sending that takes longer than it, or than ten seconds, is given up.",
+    )
+    .at_start(),
+    Directive::supported(
+        "otlp-headers",
+        Field::Secret { get: |s| &s.otlp_headers, set: |s, headers| s.otlp_headers = headers },
+        "",
+        "",
+        "Headers of each sending, such as a token that the collector asks for: `NAME=VALUE`, separated by commas.",
+    )
+    .sensitive()
+    .at_start(),
+    Directive::supported(
+        "otlp-ca-cert-file",
+        optional_path!(otlp_ca_cert_file),
+        "/etc/ssl/certs/ca-certificates.crt",
+        "",
+        "The CAs in PEM that sign the certificate of an `https` endpoint. The default has those that Debian trusts.",
+    )
+    .names_file()
+    .at_start(),
 ];
 
 /// What memcached clients get.

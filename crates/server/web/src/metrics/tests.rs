@@ -57,7 +57,7 @@ fn names_are_unique() {
 #[test]
 fn labels_are_escaped() {
     let mut text = Text::default();
-    text.sample("name", &[("label", "a\"b\\c\nd")], 1);
+    text.sample("name", &[("label", "a\"b\\c\nd")], 1.0);
     assert_eq!(text.text, "name{label=\"a\\\"b\\\\c\\nd\"} 1\n");
 }
 
