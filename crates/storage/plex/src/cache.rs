@@ -81,6 +81,8 @@ pub(crate) struct BlockCache {
     pub open_files: OpenFiles,
     /// How often tables had scans for which a merge may pay.
     pub scan_signals: AtomicU64,
+    /// Tables whose ends could not be read.
+    pub damaged_tables: AtomicU64,
     chunks: Box<[OnceLock<Box<[Cell]>>]>,
     /// Cells of a part.
     part_cells: usize,
@@ -185,6 +187,7 @@ impl BlockCache {
         Self {
             open_files: OpenFiles::new(usize::MAX),
             scan_signals: AtomicU64::new(0),
+            damaged_tables: AtomicU64::new(0),
             chunks: (0..chunk_count).map(|_| OnceLock::new()).collect(),
             part_cells,
             parts: (0..PART_COUNT).map(|_| Mutex::default()).collect(),

@@ -240,6 +240,17 @@ pub(crate) trait Choose: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Whether it may choose with tables whose ends were not read. If not, an open reads all.
+    fn does_without_ends(&self) -> bool {
+        true
+    }
+
+    /// Tables whose ends should be read so that the policy knows what a merge of them drops; none once all are that
+    /// matter. Until then it must do without.
+    fn unread_of(&self, _tree: &Tree, _now: &Now<'_>) -> Vec<Arc<Table>> {
+        Vec::new()
+    }
+
     /// How a memtable that is flushed to this tree is cut into tables.
     fn flush_shape(&self, _tree: &Tree) -> FlushShape {
         FlushShape::default()
@@ -371,7 +382,7 @@ pub(crate) fn widen(hull: &mut TableInfo, info: &TableInfo) {
     }
 }
 
-/// Entries of the tables, and about how many distinct keys they have.
+/// Entries of the tables, which must be read, and about how many distinct keys they have.
 pub(crate) fn count<'a>(tables: impl IntoIterator<Item = &'a Arc<Table>>) -> (u64, f64) {
     let (mut sketch, mut entries) = (Sketch::default(), 0);
     for table in tables {

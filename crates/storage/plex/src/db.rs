@@ -30,6 +30,9 @@ mod space;
 mod transaction;
 mod write;
 
+#[cfg(test)]
+mod large_open;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
@@ -58,7 +61,7 @@ use crate::options::{Background, Options, TimeSource};
 use crate::range_tombstone::Cover;
 use crate::sstable::Probe;
 use crate::stats::{Counters, Stats};
-use crate::version::{Tree, Version};
+use crate::version::Version;
 use begin::Access;
 pub use check::check;
 pub use repair::{Repair, repair};
@@ -158,6 +161,8 @@ struct Inner {
     counters: Counters,
     /// Iterators ring it, too.
     bell: Arc<Bell>,
+    /// Whether the open left tables unread.
+    has_unread: bool,
     /// Of merges.
     limiter: Option<Limiter>,
     /// Nanoseconds that writers owe for being too fast.
@@ -575,9 +580,13 @@ impl State {
             let asked = candidates.iter().enumerate();
             let mut known = asked.fold(0, |known, (at, table)| known | u64::from(table.may_know(&probe)) << at);
             while known != 0 {
-                let table = &candidates[known.trailing_zeros() as usize].table;
+                let candidate = &candidates[known.trailing_zeros() as usize];
+                let table = &candidate.table;
                 known &= known - 1;
-                let cover = Tree::covering(table, key, view);
+                if !candidate.may_know_now(&probe)? {
+                    continue;
+                }
+                let cover = table.covering(key, view);
                 if let Some((seqno, kind, value)) = table.get(key, view, &probe)? {
                     return Ok((kind == Kind::Put && seqno >= cover).then_some(value));
                 }
@@ -606,7 +615,7 @@ impl State {
             if candidate.filter.may_contain(&probe) {
                 return true;
             }
-            if candidate.has_ranges && Tree::covering(&candidate.table, key, view) > 0 {
+            if candidate.has_ranges && candidate.table.covering(key, view) > 0 {
                 return false;
             }
         }
@@ -724,6 +733,8 @@ impl Inner {
             table_bytes: state.version.trees.values().map(|tree| tree.bytes()).sum(),
             wal_file_bytes,
             tables: tables().count(),
+            unread_tables: tables().filter(|(_, _, table)| !table.is_read()).count(),
+            damaged_tables: load(&self.cache.damaged_tables),
             views: self.held_views().len(),
             oldest_view: self.held_views().first().copied(),
             filter_bytes: tables().map(|(_, _, table)| table.filter_bytes()).sum(),

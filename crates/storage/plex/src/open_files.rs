@@ -4,8 +4,8 @@
 //! the hand last passed stay open. A file in use is not closed.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock};
@@ -61,8 +61,8 @@ pub(crate) struct TableFile {
     fs: Arc<dyn FileSystem>,
     path: PathBuf,
     how: OpenOptions,
-    /// Boundary of transfers, in bytes: above 1 past the page cache.
-    pub alignment: usize,
+    /// Boundary of transfers, in bytes: above 1 past the page cache. Known once the file was open.
+    alignment: AtomicUsize,
     file: RwLock<Option<Arc<dyn File>>>,
     was_used: AtomicBool,
 }
@@ -70,12 +70,23 @@ pub(crate) struct TableFile {
 impl TableFile {
     /// Opens the file, and closes others if there are too many.
     pub fn open(fs: &Arc<dyn FileSystem>, path: PathBuf, how: OpenOptions, files: &OpenFiles) -> Result<Arc<Self>> {
-        let file = open(&**fs, &path, how, files)?;
-        let alignment = file.alignment();
-        let file = RwLock::new(Some(file));
-        let opened = Arc::new(Self { fs: fs.clone(), path, how, alignment, file, was_used: AtomicBool::new(true) });
-        files.note(&opened);
+        let opened = Self::closed(fs, path, how);
+        opened.with(files, |_| Ok(()))?;
         Ok(opened)
+    }
+
+    /// The same for a file that is opened when it is first needed.
+    pub fn closed(fs: &Arc<dyn FileSystem>, path: PathBuf, how: OpenOptions) -> Arc<Self> {
+        let (alignment, file, was_used) = (AtomicUsize::new(1), RwLock::new(None), AtomicBool::new(true));
+        Arc::new(Self { fs: fs.clone(), path, how, alignment, file, was_used })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn alignment(&self) -> usize {
+        self.alignment.load(Ordering::Relaxed)
     }
 
     /// Does something with the file, which is opened again if it was closed.
@@ -90,6 +101,7 @@ impl TableFile {
             }
             drop(file);
             let opened = open(&*self.fs, &self.path, self.how, files)?;
+            self.alignment.store(opened.alignment(), Ordering::Relaxed);
             let mut file = self.file.write();
             let was_closed = file.is_none();
             *file = Some(opened);
@@ -115,7 +127,7 @@ impl TableFile {
 /// Opens a file. If the process has no descriptor left, all files that are not in use are closed first.
 fn open(
     fs: &dyn FileSystem,
-    path: &std::path::Path,
+    path: &Path,
     how: OpenOptions,
     files: &OpenFiles,
 ) -> std::result::Result<Arc<dyn File>, FsError> {

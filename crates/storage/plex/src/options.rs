@@ -85,6 +85,7 @@ pub struct Options {
     pub(crate) prefix_filter_bytes: usize,
     pub(crate) block_cache_bytes: usize,
     pub(crate) open_files_max: Option<usize>,
+    pub(crate) tables_read_at_open: usize,
     pub(crate) mapped_reads: bool,
     pub(crate) direct_reads: bool,
     pub(crate) direct_writes: bool,
@@ -124,6 +125,7 @@ impl Options {
             prefix_filter_bytes: 0,
             block_cache_bytes: 64 << 20,
             open_files_max: None,
+            tables_read_at_open: 4096,
             mapped_reads: true,
             direct_reads: false,
             direct_writes: false,
@@ -281,6 +283,17 @@ impl Options {
     /// not known.
     pub fn open_files_max(mut self, count: usize) -> Self {
         self.open_files_max = Some(count);
+        self
+    }
+
+    /// Number of tables up to which an open reads the end of each, about 0.2 ms, with what stays of it in memory: its
+    /// filter, for instance. So damage there is found at once. A database that has more reads a table when it is first
+    /// needed. At the open it finds missing files only; damage is an error of the read that meets it, which names the
+    /// file, and counts in [`Stats::damaged_tables`](crate::Stats::damaged_tables). `usize::MAX` reads all at once, 0
+    /// as few as it may: tables with deleted ranges, those of a database that was last opened by an earlier release,
+    /// and all with [`Policy::Ldc`], which counts their keys. Default: 4,096.
+    pub fn tables_read_at_open(mut self, count: usize) -> Self {
+        self.tables_read_at_open = count;
         self
     }
 

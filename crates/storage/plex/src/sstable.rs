@@ -33,7 +33,7 @@ pub use compression::Compression;
 pub(crate) use cursor::TableCursor;
 pub(crate) use filter::{Filter, Probe};
 pub use partitions::Filters;
-pub(crate) use table::{BYTES_PER_DELETED_STEP, BYTES_PER_SCAN, Table};
+pub(crate) use table::{BYTES_PER_DELETED_STEP, BYTES_PER_SCAN, Table, missing};
 
 use crate::key::{KEY_LEN_MAX, Seqno};
 use crate::range_tombstone::RangeTombstone;
@@ -98,6 +98,22 @@ pub(crate) struct TableInfo {
     /// The sequence number of all entries, of a file that was taken in as it was and has number 0 everywhere; 0 for a
     /// table with numbers of its own.
     pub given_seqno: Seqno,
+    /// `None` in manifests before version 5.
+    pub summary: Option<Summary>,
+}
+
+/// What of a table's end the manifest keeps, so that an open and a choice of merges need not read it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    /// Entries and deleted ranges that only hide others.
+    pub tombstone_count: u64,
+    /// Lengths of keys and values, added up.
+    pub user_bytes: u64,
+    pub seqno_min: Seqno,
+    pub seqno_max: Seqno,
+    pub has_ranges: bool,
+    /// When the first and the last of the values were written.
+    pub times: Option<(u64, u64)>,
 }
 
 impl TableInfo {

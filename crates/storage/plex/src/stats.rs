@@ -73,6 +73,13 @@ pub struct Stats {
     pub wal_file_bytes: u64,
     /// Number of tables, now.
     pub tables: usize,
+    /// Those of which nothing was read since the open, now ([`Options::tables_read_at_open`]).
+    ///
+    /// [`Options::tables_read_at_open`]: crate::Options::tables_read_at_open
+    pub unread_tables: usize,
+    /// Tables that were found to be damaged or missing at their first read. Reads that need them answer an error that
+    /// names the file.
+    pub damaged_tables: u64,
     /// Moments that read views pin, now. Versions that they see are kept, so they cost space.
     pub views: usize,
     /// The sequence number of the oldest of them.

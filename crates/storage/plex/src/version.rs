@@ -19,14 +19,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::fence::Fences;
-use crate::key::Seqno;
 use crate::sstable::{Table, TableInfo};
 pub(crate) use edit::{TablePlace, VersionEdit};
 use guide::Guide;
 use memo::Memo;
-
-/// Deleted ranges of a table from which a search is faster than looking at each.
-const COVERED_FROM: usize = 8;
 
 /// Tables that together are sorted and do not overlap (V1).
 #[derive(Clone, Debug)]
@@ -106,15 +102,6 @@ impl Tree {
         &self.memo
     }
 
-    /// The newest deleted range over the key at or before `view`; 0 for none. `table` is one that may have the key.
-    pub fn covering(table: &Table, key: &[u8], view: Seqno) -> Seqno {
-        if table.ranges().len() >= COVERED_FROM && table.cover().newest() <= view {
-            return table.cover().at(key);
-        }
-        let over = table.ranges().iter().filter(|t| t.seqno <= view && t.covers(key));
-        over.map(|t| t.seqno).max().unwrap_or(0)
-    }
-
     /// A run whose tables will change.
     fn run_mut(&mut self, level: usize, id: u64) -> &mut Run {
         self.guide.take();
@@ -140,7 +127,13 @@ impl Tree {
     /// Whether the table finds its place in the run without overlap (V1).
     fn insert(&mut self, level: usize, run: u64, table: Arc<Table>) -> bool {
         let tables = &mut self.run_mut(level, run).tables;
-        let at = tables.partition_point(|other| other.info.ends_before(&table.info.smallest));
+        // Many that come in order, as those of a manifest, are not searched for.
+        let at = match tables.last() {
+            Some(last) if !last.info.ends_before(&table.info.smallest) => {
+                tables.partition_point(|other| other.info.ends_before(&table.info.smallest))
+            }
+            _ => tables.len(),
+        };
         let fits = tables.get(at).is_none_or(|next| !next.info.overlaps(&table.info));
         tables.insert(at, table);
         fits
@@ -194,15 +187,12 @@ impl Version {
             removed.insert(table.number, table);
         }
         for (place, info) in &edit.added {
-            let tree = Arc::make_mut(next.trees.entry(place.key_space).or_default());
             // A table that only moves stays open.
             let table = match removed.remove(&place.number) {
                 Some(table) => table,
                 None => open(place.number, info).map_err(ApplyError::Table)?,
             };
-            if !tree.insert(place.level, place.run, table) {
-                return Err(ApplyError::Overlap(place.number));
-            }
+            next.add(place, table)?;
         }
         for tree in next.trees.values_mut() {
             if tree.runs().any(|(_, run)| run.tables.is_empty()) || tree.levels.last().is_some_and(Vec::is_empty) {
@@ -210,6 +200,26 @@ impl Version {
             }
         }
         Ok((next, removed.into_values().collect()))
+    }
+
+    /// The version of these tables. It is quick if they come by key space, level, run and key.
+    ///
+    /// # Errors
+    /// As those of [`apply`](Self::apply).
+    pub fn of<'a>(
+        tables: impl Iterator<Item = &'a (TablePlace, TableInfo)>,
+        mut open: impl FnMut(u64, &TableInfo) -> crate::Result<Arc<Table>>,
+    ) -> Result<Version, ApplyError> {
+        let mut version = Version::default();
+        for (place, info) in tables {
+            version.add(place, open(place.number, info).map_err(ApplyError::Table)?)?;
+        }
+        Ok(version)
+    }
+
+    fn add(&mut self, place: &TablePlace, table: Arc<Table>) -> Result<(), ApplyError> {
+        let tree = Arc::make_mut(self.trees.entry(place.key_space).or_default());
+        if tree.insert(place.level, place.run, table) { Ok(()) } else { Err(ApplyError::Overlap(place.number)) }
     }
 
     /// The edit that makes this version from nothing.

@@ -51,6 +51,7 @@ fn options(fs: &SimFs, seed: u64, wal: Wal) -> Options {
         .direct_reads(seed % 5 == 1)
         .direct_writes(seed % 5 < 2)
         .merge_parts_max(1 + seed as usize % 3)
+        .tables_read_at_open(if seed.is_multiple_of(3) { 0 } else { 4096 })
         .indexes(if seed.is_multiple_of(2) { Indexes::Full } else { Indexes::Partitioned })
         .block_bytes(256)
 }

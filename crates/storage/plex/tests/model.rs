@@ -73,6 +73,7 @@ impl Run {
             .table_bytes(1 << (10 + rng.below(5)))
             .prefix_filter_bytes(rng.below(4) as usize)
             .open_files_max(8 << rng.below(8))
+            .tables_read_at_open([0, 4096][rng.below(2) as usize])
             .merges_max(1 + rng.below(2) as usize)
             .direct_reads(rng.one_in(3))
             .direct_writes(rng.one_in(3))

@@ -62,6 +62,17 @@ pub(super) fn estimate<'a, 'b: 'a>(runs: impl IntoIterator<Item = &'a [&'b Arc<T
     Estimate { live_bytes: live_bytes.max(0.0), live_user_bytes: live_user_bytes.max(0.0) }
 }
 
+/// The same without their sketches: no newer run hides anything.
+pub(super) fn estimate_unread<'a>(tables: impl Iterator<Item = &'a Arc<Table>>) -> Estimate {
+    tables.fold(Estimate::default(), |sum, table| {
+        let puts = share_of_puts(table);
+        Estimate {
+            live_bytes: sum.live_bytes + puts * table.info.bytes as f64,
+            live_user_bytes: sum.live_user_bytes + puts * table.user_bytes().min(table.info.bytes) as f64,
+        }
+    })
+}
+
 /// Sums over one run's tables.
 #[derive(Default)]
 struct Totals {

@@ -29,6 +29,10 @@ impl Ldc {
 const DUPLICATES_LAG: f64 = 0.02;
 
 impl Choose for Ldc {
+    fn does_without_ends(&self) -> bool {
+        false
+    }
+
     fn pick(&self, tree: &Tree, now: &Now<'_>) -> Option<Task> {
         if now.is_tree_busy(tree) {
             return None;

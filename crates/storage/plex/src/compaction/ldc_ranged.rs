@@ -268,6 +268,10 @@ impl Choose for LdcRanged {
         })
     }
 
+    fn unread_of(&self, tree: &Tree, now: &Now<'_>) -> Vec<Arc<Table>> {
+        self.with_ranges(tree, now, Ranges::unread_of)
+    }
+
     fn flush_shape(&self, tree: &Tree) -> FlushShape {
         // The oldest run is the last one or is about to be it (G4).
         let tables = tree.runs().last().map_or(&[][..], |(_, run)| &run.tables);

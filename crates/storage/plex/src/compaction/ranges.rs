@@ -10,7 +10,9 @@
 //!     smallest key. Ranges with a table in common are one, so every table lies in one range.
 //! R2. What is kept follows from the tree alone: [`Ranges::follow`] finds the runs that changed and builds only those
 //!     ranges anew whose tables did. The result is that of a look at the whole tree.
-//! R3. A range is measured (its sketches joined) when a choice needs it, once for the tables that it has.
+//! R3. A range is measured (its sketches joined) when a choice needs it, once for the tables that it has. A range with
+//!     tables that were not read since the open counts as one without garbage. It is measured again once they were,
+//!     which merging threads see to where the range has runs above the last.
 //!
 //! So a choice costs as much as has changed since the one before, times the logarithm of the number of ranges.
 
@@ -18,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::estimate::estimate;
+use super::estimate::{estimate, estimate_unread};
 use super::{Now, widen};
 use crate::key::Seqno;
 use crate::sstable::{BYTES_PER_DELETED_STEP, Table, TableInfo};
@@ -100,9 +102,13 @@ impl Reach {
     }
 
     fn measure(&mut self, views: &[Seqno]) {
-        let upper: Vec<Vec<&Arc<Table>>> = self.upper.iter().map(|part| part.tables.iter().collect()).collect();
-        let last: Vec<&Arc<Table>> = self.last.iter().collect();
-        let kept = estimate(upper.iter().chain([&last]).map(|tables| &tables[..]), views);
+        let kept = if self.tables().all(|table| table.is_read()) {
+            let upper: Vec<Vec<&Arc<Table>>> = self.upper.iter().map(|part| part.tables.iter().collect()).collect();
+            let last: Vec<&Arc<Table>> = self.last.iter().collect();
+            estimate(upper.iter().chain([&last]).map(|tables| &tables[..]), views)
+        } else {
+            estimate_unread(self.tables())
+        };
         let live_bytes = kept.live_bytes.min(self.bytes as f64);
         self.measure = Measure {
             live_bytes,
@@ -114,6 +120,11 @@ impl Reach {
 
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.upper.iter().flat_map(|part| &part.tables).chain(&self.last)
+    }
+
+    /// Tables that were not read yet, and can be.
+    fn unread_of(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.tables().filter(|table| !table.is_read() && !table.is_damaged())
     }
 
     pub fn upper_bytes(&self) -> u64 {
@@ -209,6 +220,8 @@ pub(super) struct Ranges {
     last: (usize, u64),
     by_start: BTreeMap<Vec<u8>, Reach>,
     unmeasured: BTreeSet<Vec<u8>>,
+    /// Ranges with runs above the last and tables that are to be read.
+    unread: BTreeSet<Vec<u8>>,
     /// Measured ranges with runs above the last, by the bits of their gain.
     gains: BTreeSet<(u64, Vec<u8>)>,
     /// Ranges by the number of their runs above the last.
@@ -341,17 +354,18 @@ impl Ranges {
         borders.sort_unstable();
         // The first range begins at the start.
         borders = borders.split_off(borders.len().min(1));
-        let mut is_crossed = vec![false; borders.len()];
+        let (mut is_crossed, mut from) = (vec![false; borders.len()], 0);
         for (_, _, table) in &tables {
-            let from = borders.partition_point(|border| *border <= table.info.smallest);
+            from = place_near(&borders, from, |border| *border <= table.info.smallest);
             let behind = borders[from..].partition_point(|border| !table.info.ends_before(border));
             is_crossed[from..from + behind].fill(true);
         }
         let kept = borders.into_iter().zip(is_crossed).filter(|(_, is_crossed)| !is_crossed).map(|(border, _)| border);
         let mut ranges: Vec<(Vec<u8>, Vec<Placed>)> =
             std::iter::once(start).chain(kept).map(|start| (start, Vec::new())).collect();
+        let mut at = 0;
         for placed in tables {
-            let at = ranges.partition_point(|(start, _)| *start <= placed.2.info.smallest);
+            at = place_near(&ranges, at, |(start, _)| *start <= placed.2.info.smallest);
             ranges[at.saturating_sub(1)].1.push(placed);
         }
         ranges
@@ -364,6 +378,9 @@ impl Ranges {
         self.seqno_max = range.tables().map(|table| table.seqno_max()).fold(self.seqno_max, Seqno::max);
         self.unmeasured.insert(start.clone());
         self.unseen.insert(start.clone());
+        if !range.upper.is_empty() && range.unread_of().next().is_some() {
+            self.unread.insert(start.clone());
+        }
         let before = self.by_start.range::<Vec<u8>, _>(..&start).next_back().map(|(start, _)| start.clone());
         self.by_start.insert(start.clone(), range);
         before.iter().chain([&start]).for_each(|start| self.note_tiny(start, tiny));
@@ -390,6 +407,7 @@ impl Ranges {
         self.forget_measure(start, &range);
         self.crowds.remove(&(range.upper.len(), start.clone()));
         self.unmeasured.remove(start);
+        self.unread.remove(start);
         self.unseen.remove(start);
         self.tiny.remove(start);
         range.into_placed(self.last).collect()
@@ -434,6 +452,24 @@ impl Ranges {
             }
         }
         self.views = views.to_vec();
+    }
+
+    /// Tables of one range whose ends should be read, so that it can be measured; none once all are.
+    pub fn unread_of(&mut self) -> Vec<Arc<Table>> {
+        while let Some(start) = self.unread.first().cloned() {
+            let Some(range) = self.by_start.get(&start) else { break };
+            let tables: Vec<Arc<Table>> = range.unread_of().cloned().collect();
+            if !tables.is_empty() {
+                return tables;
+            }
+            self.unread.remove(&start);
+            if let Some(range) = self.by_start.remove(&start) {
+                self.forget_measure(&start, &range);
+                self.by_start.insert(start.clone(), range);
+                self.unmeasured.insert(start);
+            }
+        }
+        Vec::new()
     }
 
     /// Measures what is not measured yet (R3).
@@ -531,6 +567,18 @@ impl Ranges {
         }
         found
     }
+}
+
+/// The partition point of what is partitioned: mostly at `near`, or one after it.
+fn place_near<T>(items: &[T], near: usize, is_before: impl Fn(&T) -> bool) -> usize {
+    let is_here = |at: usize| {
+        at.checked_sub(1).and_then(|last| items.get(last)).is_none_or(&is_before)
+            && items.get(at).is_none_or(|item| !is_before(item))
+    };
+    [near, near + 1]
+        .into_iter()
+        .find(|at| *at <= items.len() && is_here(*at))
+        .unwrap_or_else(|| items.partition_point(is_before))
 }
 
 /// Calls `change` with each table that only one of the two lists has, and whether that is the new one. Both are sorted.

@@ -54,7 +54,7 @@ impl Below<'_> {
         self.is_bottom
             && (self.left.is_empty() || {
                 let probe = Probe::new(key::hash(key));
-                !self.left.iter().any(|table| *table.info.smallest <= *key && table.filter().may_contain(&probe))
+                !self.left.iter().any(|table| *table.info.smallest <= *key && table.may_contain(&probe))
             })
     }
 }

@@ -74,11 +74,31 @@ impl Inner {
 
     /// Does one merge; `false` if no policy asks for one besides those that run.
     pub(super) fn compact_once(&self) -> Result<bool> {
+        let has_read = self.read_some()?;
         let begun = self.merging.begin(self.options.merges_max, |others| {
             self.pick_merge(others, |chooser, tree, now| chooser.pick(tree, now))
         })?;
-        let Some((turn, chosen)) = begun else { return Ok(false) };
+        let Some((turn, chosen)) = begun else { return Ok(has_read) };
         self.merge(turn, chosen)?;
+        Ok(true)
+    }
+
+    /// Reads the ends of some tables that the open left alone, so that the policy knows them; `false` if it needs none.
+    fn read_some(&self) -> Result<bool> {
+        if !self.has_unread {
+            return Ok(false);
+        }
+        let (state, views) = (self.state(), self.held_views());
+        let now = Now { views: &views, ..Now::default() };
+        let mut to_read = state.version.trees.values().map(|tree| self.chooser.unread_of(tree, &now));
+        let Some(tables) = to_read.find(|tables| !tables.is_empty()) else { return Ok(false) };
+        for table in tables {
+            match table.ensure_read() {
+                // It is counted, and reads that need the table answer with it.
+                Err(error) if error.is_corruption() => {}
+                other => other?,
+            }
+        }
         Ok(true)
     }
 

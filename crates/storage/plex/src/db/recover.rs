@@ -29,6 +29,7 @@ use super::{Inner, State, identity, table_path, wal_path};
 use crate::cache::BlockCache;
 use crate::compaction::{self, Choose, OutputSettings, Visibility};
 use crate::error::{Error, Result};
+use crate::fence;
 use crate::key::Seqno;
 use crate::key_order::KeyOrder;
 use crate::limiter::Limiter;
@@ -37,9 +38,9 @@ use crate::memtable::Memtable;
 use crate::names::Names;
 use crate::options::{Options, Wal};
 use crate::spans::span;
-use crate::sstable::{Table, TableInfo};
+use crate::sstable::{Table, TableInfo, missing};
 use crate::version::manifest::{self, CURRENT};
-use crate::version::{Tree, Version, VersionEdit};
+use crate::version::{ApplyError, TablePlace, Tree, Version, VersionEdit};
 
 /// What the steps of an open share.
 pub(super) struct Opening<'a> {
@@ -70,7 +71,7 @@ pub(super) fn open(dir: &Path, options: Options, access: Access) -> Result<Inner
     let cache = options.cache();
     let next_number = AtomicU64::new(found.next_number.max(files.number_max() + 1));
     let opening = Opening { dir, options: &options, chooser: &*chooser, cache: &cache, found, next_number };
-    let mut version = opening.open_tables()?;
+    let mut version = opening.open_tables(Some(&files))?;
     opening.check_complete(&files)?;
     let recovered = opening.replay(&files, &mut version, access)?;
     if access == Access::Writing {
@@ -94,6 +95,7 @@ pub(super) fn open(dir: &Path, options: Options, access: Access) -> Result<Inner
     }
     let Begun { wal, log_state, before, manifest, halted } = begun;
     let memtable_wal = wal.as_ref().map_or(0, |wal| wal.number);
+    let has_unread = version.trees.values().flat_map(|tree| tree.tables()).any(|(_, _, table)| !table.is_read());
     let of_tree = |tree: &Tree| compaction::lag(&*chooser, tree, &[]);
     let lag = Lag::default().after(&Version::default(), &version, of_tree);
     Ok(Inner {
@@ -136,6 +138,7 @@ pub(super) fn open(dir: &Path, options: Options, access: Access) -> Result<Inner
         flushed_lsn: AtomicU64::new(recovered.flushed_lsn),
         counters: Default::default(),
         bell: Arc::default(),
+        has_unread,
         limiter: Limiter::new(options.merge_bytes_per_second),
         delay_owed_ns: AtomicU64::new(0),
         is_closing: false.into(),
@@ -244,26 +247,57 @@ impl Opening<'_> {
         match Table::open(&self.options.fs, self.cache, path.clone(), number, info.clone(), self.options.table_reads())
         {
             Ok(table) => Ok(Arc::new(table)),
-            Err(Error::Fs(error)) if error.is_not_found() => {
-                Err(Error::corruption(&path, 0, "the manifest names this table, and it is missing"))
-            }
+            Err(Error::Fs(error)) if error.is_not_found() => Err(missing(&path)),
             Err(error) => Err(error),
         }
     }
 
-    pub fn open_tables(&self) -> Result<Version> {
-        let added = self.found.tables.values().cloned().collect();
-        let edit = VersionEdit { added, ..VersionEdit::default() };
-        self.next_version(&Version::default(), &edit)
+    /// The tables of a database that has more than an open reads ([`Options::tables_read_at_open`]); but none may be
+    /// missing.
+    fn note_table(&self, number: u64, info: &TableInfo, files: &BTreeSet<u64>) -> Result<Arc<Table>> {
+        let path = table_path(self.dir, number);
+        if !files.contains(&number) {
+            return Err(missing(&path));
+        }
+        match Table::unread(&self.options.fs, self.cache, path, number, info, self.options.table_reads()) {
+            Some(table) => Ok(Arc::new(table)),
+            None => self.open_table(number, info),
+        }
+    }
+
+    /// All tables. With the files of the directory, some of them are not read yet.
+    pub fn open_tables(&self, files: Option<&Files>) -> Result<Version> {
+        // In the order in which a version has them, so that none is searched for its place.
+        let rank = |table| {
+            let (TablePlace { key_space, level, run, .. }, info): &(TablePlace, TableInfo) = table;
+            ((*key_space, *level, *run, fence::leading(&info.smallest)), table)
+        };
+        let mut tables: Vec<_> = self.found.tables.values().map(rank).collect();
+        tables.sort_unstable_by(|(a, (_, a_info)), (b, (_, b_info))| {
+            a.cmp(b).then_with(|| a_info.smallest.cmp(&b_info.smallest))
+        });
+        let tables = tables.into_iter().map(|(_, table)| table);
+        let is_large = tables.len() > self.options.tables_read_at_open && self.chooser.does_without_ends();
+        let version = match files.filter(|_| is_large) {
+            Some(files) => {
+                let there: BTreeSet<u64> = files.tables.iter().copied().collect();
+                Version::of(tables, |number, info| self.note_table(number, info, &there))
+            }
+            None => Version::of(tables, |number, info| self.open_table(number, info)),
+        };
+        version.map_err(|error| self.unfit(error))
     }
 
     fn next_version(&self, version: &Version, edit: &VersionEdit) -> Result<Version> {
         let applied = version.apply(edit, |number, info| self.open_table(number, info));
-        let (next, _) = applied.map_err(|error| match error {
-            crate::version::ApplyError::Table(error) => error,
+        applied.map(|(next, _)| next).map_err(|error| self.unfit(error))
+    }
+
+    fn unfit(&self, error: ApplyError) -> Error {
+        match error {
+            ApplyError::Table(error) => error,
             other => Error::corruption(&self.dir.join(CURRENT), 0, other.to_string()),
-        })?;
-        Ok(next)
+        }
     }
 
     /// Brings what the log has beyond the tables into memory, or without a log into tables: a run per log file.

@@ -214,7 +214,7 @@ impl Work<'_> {
                 self.aside.push(table_path(self.opening.dir, number));
             }
         }
-        let mut version = self.opening.open_tables()?;
+        let mut version = self.opening.open_tables(None)?;
         let needed = self.opening.needed_logs(&self.files);
         let (first, _) = self.opening.found.wal;
         let logs = match self.damages.note(needed)? {
@@ -294,7 +294,7 @@ impl Work<'_> {
             edit.added.extend(compaction::rebuild(&settings, &visibility, sources, &ranges, space, run)?.edit.added);
         }
         self.opening.found.tables = edit.added.into_iter().map(|(place, info)| (place.number, (place, info))).collect();
-        let version = self.opening.open_tables()?;
+        let version = self.opening.open_tables(None)?;
         let last_seqno = contents.last_seqno.max(self.opening.last_seqno(&version));
         let lsn = contents.memtables.iter().map(|(_, memtable)| memtable.lsn());
         Ok((version, last_seqno, lsn.chain([self.opening.found.flushed_lsn]).max().unwrap_or(0)))

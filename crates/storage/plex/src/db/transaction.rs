@@ -16,7 +16,6 @@ use crate::batch::WriteBatch;
 use crate::error::{Error, Result};
 use crate::key::{self, SEQNO_MAX, Seqno};
 use crate::sstable::Probe;
-use crate::version::Tree;
 
 /// A key of a key space.
 type Place = (KeySpaceId, Vec<u8>);
@@ -123,7 +122,7 @@ impl State {
         let may_know = tree.guide().candidates(key).iter().filter(|candidate| candidate.may_know(&probe));
         for table in may_know.map(|candidate| &candidate.table).filter(|table| table.seqno_max() > since) {
             let newest = table.get(key, SEQNO_MAX, &probe)?.map_or(0, |(seqno, ..)| seqno);
-            let newest = newest.max(Tree::covering(table, key, SEQNO_MAX));
+            let newest = newest.max(table.covering(key, SEQNO_MAX));
             if newest > 0 {
                 return Ok(newest);
             }

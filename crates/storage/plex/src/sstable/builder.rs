@@ -242,6 +242,7 @@ impl TableBuilder {
             identity: self.identity,
             bytes: self.file.bytes(),
             entry_count: self.meta.entry_count,
+            summary: Some(self.meta.summary(!ranges.is_empty())),
             ..TableInfo::default()
         };
         info.set_bounds(self.first_key.as_ref().map(|first| (&first[..], &self.last_key[..])), &ranges);

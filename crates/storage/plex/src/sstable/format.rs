@@ -13,6 +13,7 @@ use std::path::Path;
 use base::checksum::Crc32c;
 use base::varint;
 
+use super::Summary;
 use super::compression::{self, Compression};
 use super::sample::Sample;
 use crate::error::{Error, Result};
@@ -179,6 +180,18 @@ impl Meta {
             VERSION_FILTERS
         } else {
             VERSION_PLAIN
+        }
+    }
+
+    /// What the manifest keeps of it.
+    pub fn summary(&self, has_ranges: bool) -> Summary {
+        Summary {
+            tombstone_count: self.tombstone_count,
+            user_bytes: self.user_bytes,
+            seqno_min: self.seqno_min,
+            seqno_max: self.seqno_max,
+            has_ranges,
+            times: self.times,
         }
     }
 

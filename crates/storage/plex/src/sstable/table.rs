@@ -19,7 +19,7 @@ use super::partitions::Partitions;
 use super::read_ahead::{CHUNK_BYTES, DIRECT_CHUNK_BYTES, ReadAhead};
 use super::sample::Sample;
 use super::spare;
-use super::{TableCursor, TableInfo};
+use super::{Summary, TableCursor, TableInfo};
 use crate::cache::{Admit, BlockCache, Cached, Fill, Place};
 use crate::error::{Error, Result};
 use crate::key::{self, Kind, SEQNO_MAX, Seqno};
@@ -33,6 +33,9 @@ pub(crate) const BYTES_PER_SCAN: u64 = 16 << 10;
 
 /// Bytes that may be merged for one step of a scan over a deleted key: it takes about as long as merging that much.
 pub(crate) const BYTES_PER_DELETED_STEP: u64 = 64;
+
+/// Deleted ranges of a table from which a search is faster than looking at each.
+const COVERED_FROM: usize = 8;
 
 /// Numbers of what is no data block in the block cache: data blocks are counted from 0, partitions of the filter from
 /// the largest number down, parts of the index from here up.
@@ -56,16 +59,11 @@ enum Index {
     Parts(Parts),
 }
 
-/// See the module. Filter and sketch stay in memory as long as the table is open, and from the first read on where its
-/// blocks lie; but for what of them is in parts.
-pub(crate) struct Table {
-    fs: Arc<dyn FileSystem>,
-    file: Arc<TableFile>,
-    cache: Arc<BlockCache>,
-    path: PathBuf,
-    pub number: u64,
-    pub info: TableInfo,
-    meta: Meta,
+/// What a table keeps in memory, from the first read of its end on.
+struct Contents {
+    top_index: Handle,
+    prefix_bytes: u64,
+    sample: Sample,
     index: Index,
     /// Lets everything through if there are partitions.
     filter: Filter,
@@ -75,6 +73,21 @@ pub(crate) struct Table {
     /// Of all of them; made when first needed.
     cover: OnceLock<Cover>,
     first_reads: FirstReads,
+}
+
+/// See the module. Filter and sketch stay in memory once they are read, and from the first read of a block on where its
+/// blocks lie; but for what of them is in parts.
+pub(crate) struct Table {
+    fs: Arc<dyn FileSystem>,
+    file: Arc<TableFile>,
+    cache: Arc<BlockCache>,
+    pub number: u64,
+    /// With a summary.
+    pub info: TableInfo,
+    summary: Summary,
+    contents: OnceLock<Contents>,
+    /// Whether its end could not be read.
+    is_damaged: AtomicBool,
     /// Scans that came here since the file was opened. Some may be lost when many count at once.
     scans: AtomicU64,
     /// Steps of scans over deleted keys of this table. Some may be lost when many count at once.
@@ -102,99 +115,127 @@ impl Table {
         info: TableInfo,
         how: OpenOptions,
     ) -> Result<Self> {
-        let of_table = TableFile::open(fs, path.clone(), how, &cache.open_files)?;
-        let opened = of_table.clone();
-        opened.with(&cache.open_files, |file| {
-            let len = file.len()?;
-            if len != info.bytes || len < FOOTER_LEN as u64 {
-                let what = format!("the table has {len} bytes, {} were written; the whole table is lost", info.bytes);
-                return Err(Error::corruption(&path, len, what));
+        let file = TableFile::open(fs, path.clone(), how, &cache.open_files)?;
+        let (summary, contents) = file.with(&cache.open_files, |file| Contents::read(file, &path, &info))?;
+        let table = Self::of(fs, cache, file, number, TableInfo { summary: Some(summary), ..info }, summary);
+        table.keep_contents(contents);
+        Ok(table)
+    }
+
+    /// A table of which the file is not opened before it is needed; `None` if `info` does not say enough, or if it has
+    /// deleted ranges, for which every reader asks.
+    pub fn unread(
+        fs: &Arc<dyn FileSystem>,
+        cache: &Arc<BlockCache>,
+        path: PathBuf,
+        number: u64,
+        info: &TableInfo,
+        how: OpenOptions,
+    ) -> Option<Self> {
+        let summary = info.summary.filter(|summary| !summary.has_ranges)?;
+        let file = TableFile::closed(fs, path, how);
+        Some(Self::of(fs, cache, file, number, info.clone(), summary))
+    }
+
+    fn of(
+        fs: &Arc<dyn FileSystem>,
+        cache: &Arc<BlockCache>,
+        file: Arc<TableFile>,
+        number: u64,
+        info: TableInfo,
+        summary: Summary,
+    ) -> Self {
+        Self {
+            fs: fs.clone(),
+            file,
+            cache: cache.clone(),
+            number,
+            info,
+            summary,
+            contents: OnceLock::new(),
+            is_damaged: AtomicBool::new(false),
+            scans: AtomicU64::new(0),
+            deleted_steps: AtomicU64::new(0),
+            is_obsolete: AtomicBool::new(false),
+        }
+    }
+
+    /// What its end says; read if that was not done yet.
+    ///
+    /// # Errors
+    /// Corruption, also when the file is missing or not the one that the manifest describes.
+    #[inline]
+    fn contents(&self) -> Result<&Contents> {
+        match self.contents.get() {
+            Some(contents) => Ok(contents),
+            None => self.read_contents(),
+        }
+    }
+
+    #[cold]
+    fn read_contents(&self) -> Result<&Contents> {
+        let read = self.with_file(|file| Contents::read(file, self.path(), &self.info)).map_err(|error| match error {
+            Error::Fs(error) if error.is_not_found() => missing(self.path()),
+            other => other,
+        });
+        match read {
+            Ok((_, contents)) => Ok(self.keep_contents(contents)),
+            Err(error) => {
+                if error.is_corruption() && !self.is_damaged.swap(true, Ordering::Relaxed) {
+                    self.cache.damaged_tables.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(error)
             }
-            let footer_at = len - FOOTER_LEN as u64;
-            let mut footer = [0; FOOTER_LEN];
-            file::read_exact_at(file, &mut footer, footer_at)?;
-            let footer = Footer::decode(&path, footer_at, &footer)?;
-            if footer.identity != info.identity {
-                let what = format!("this is table {:#x}, not {:#x}", footer.identity, info.identity);
-                return Err(Error::corruption(&path, footer_at, what));
-            }
-            let part = |handle: Handle| read_part(file, &path, info.identity, handle, footer_at);
-            let malformed = |handle: Handle, what: &str| Error::corruption(&path, handle.offset, what);
-            let meta = Meta::decode(&part(footer.meta)?, footer.version)
-                .ok_or_else(|| malformed(footer.meta, "meta block"))?;
-            let top_index = Block::new(&part(meta.top_index)?).ok_or_else(|| malformed(meta.top_index, "top index"))?;
-            let index = match meta.counts_blocks {
-                true => Index::Parts(Parts::new(&path, &(meta.top_index, top_index))?),
-                false => Index::Full(Whole { top: top_index, blocks: OnceLock::new() }),
-            };
-            let whole = part(meta.filter)?;
-            let partitions =
-                meta.has_partitions.then(|| Partitions::decode(&whole).ok_or_else(|| malformed(meta.filter, "filter")));
-            let partitions = partitions.transpose()?;
-            let lines = if partitions.is_some() { &[][..] } else { &whole };
-            let filter = Filter::decode(lines).ok_or_else(|| malformed(meta.filter, "filter"))?;
-            let sketch = Sketch::decode(&part(meta.sketch)?).ok_or_else(|| malformed(meta.sketch, "sketch"))?;
-            let ranges = decode_ranges(&part(meta.ranges)?).ok_or_else(|| malformed(meta.ranges, "deleted ranges"))?;
-            if meta.entry_count != info.entry_count {
-                return Err(malformed(footer.meta, "number of entries differs from the manifest's"));
-            }
-            let first_reads = FirstReads::new(info.bytes);
-            let opened = Self {
-                fs: fs.clone(),
-                file: of_table,
-                cache: cache.clone(),
-                path,
-                number,
-                info,
-                meta,
-                index,
-                filter,
-                partitions,
-                sketch: sketch.into_kept(),
-                ranges,
-                cover: OnceLock::new(),
-                first_reads,
-                scans: AtomicU64::new(0),
-                deleted_steps: AtomicU64::new(0),
-                is_obsolete: AtomicBool::new(false),
-            };
-            cache.charge(opened.memory_bytes());
-            Ok(opened)
+        }
+    }
+
+    /// Two readers may come here at once: both have read the same.
+    fn keep_contents(&self, contents: Contents) -> &Contents {
+        self.contents.get_or_init(|| {
+            self.cache.charge(contents.memory_bytes());
+            contents
         })
+    }
+
+    /// Whether filter, sketch and deleted ranges are in memory.
+    pub fn is_read(&self) -> bool {
+        self.contents.get().is_some()
+    }
+
+    /// Whether its end could not be read.
+    pub fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Ordering::Relaxed)
+    }
+
+    /// Reads filter, sketch and deleted ranges, if that was not done yet.
+    ///
+    /// # Errors
+    /// Corruption, as those of [`open`](Self::open).
+    pub fn ensure_read(&self) -> Result<()> {
+        self.contents().map(drop)
     }
 
     /// A table that has another one's file, with metadata and sketch of its own, to model large trees.
     #[cfg(test)]
     pub fn modelled(of: &Table, number: u64, info: TableInfo, seqnos: Range<Seqno>, keys: &KeptSketch) -> Self {
-        let Index::Full(whole) = &of.index else { panic!("the index of a model is kept whole") };
-        let memory = of.filter_bytes() + whole.top.len() as u64 + keys.bytes() as u64 + of.meta.sample.bytes() as u64;
-        of.cache.charge(memory);
-        let meta = Meta {
-            entry_count: info.entry_count,
-            user_bytes: info.bytes,
-            seqno_min: seqnos.start,
-            seqno_max: seqnos.end,
-            ..of.meta.clone()
-        };
-        Self {
-            fs: of.fs.clone(),
-            file: of.file.clone(),
-            cache: of.cache.clone(),
-            path: of.path.clone(),
-            number,
-            first_reads: FirstReads::new(0),
-            info,
-            meta,
+        let contents = of.contents.get().expect("it was opened");
+        let Index::Full(whole) = &contents.index else { panic!("the index of a model is kept whole") };
+        let summary = Summary { user_bytes: info.bytes, seqno_min: seqnos.start, seqno_max: seqnos.end, ..of.summary };
+        let info = TableInfo { summary: Some(summary), ..info };
+        let table = Self::of(&of.fs, &of.cache, of.file.clone(), number, info, summary);
+        table.keep_contents(Contents {
+            top_index: contents.top_index,
+            prefix_bytes: contents.prefix_bytes,
+            sample: contents.sample.clone(),
             index: Index::Full(Whole { top: whole.top.clone(), blocks: OnceLock::new() }),
-            filter: of.filter.clone(),
+            filter: contents.filter.clone(),
             partitions: None,
             sketch: keys.clone(),
             ranges: Vec::new(),
             cover: OnceLock::new(),
-            scans: AtomicU64::new(0),
-            deleted_steps: AtomicU64::new(0),
-            is_obsolete: AtomicBool::new(false),
-        }
+            first_reads: FirstReads::new(0),
+        });
+        table
     }
 
     /// Opens a table of which nothing is known but its file, and the number that its entries were given (0 for none).
@@ -219,7 +260,7 @@ impl Table {
             cursor.seek_to_last()?;
             keys = Some((first, cursor.key().to_vec()));
         }
-        info.set_bounds(keys.as_ref().map(|(first, last)| (&first[..], &last[..])), &table.ranges);
+        info.set_bounds(keys.as_ref().map(|(first, last)| (&first[..], &last[..])), table.ranges());
         Ok(Arc::new(Self::open(fs, cache, path, number, info, how)?))
     }
 
@@ -252,12 +293,12 @@ impl Table {
             let is_sorted = last.as_ref().is_none_or(|last| key::compare((&last.0, last.1), (&here.0, here.1)).is_lt());
             let is_inside = *self.info.smallest <= *here.0 && !self.info.ends_before(&here.0);
             if !is_sorted || !is_inside {
-                return Err(Error::corruption(&self.path, 0, "entries are not in order"));
+                return Err(Error::corruption(self.path(), 0, "entries are not in order"));
             }
             last = Some(here);
             cursor.next()?;
         }
-        let partitions = self.partitions.iter().flat_map(|partitions| 0..partitions.len());
+        let partitions = self.contents()?.partitions.iter().flat_map(|partitions| 0..partitions.len());
         partitions.map(|at| self.partition(at, Fill::Pass)).try_for_each(|partition| partition.map(drop))?;
         self.verify_parts()
     }
@@ -265,7 +306,7 @@ impl Table {
     /// Whether each part of the index continues where the one before ends, and all together cover the data from its
     /// beginning to its end.
     fn verify_parts(&self) -> Result<()> {
-        let Index::Parts(parts) = &self.index else { return Ok(()) };
+        let Index::Parts(parts) = &self.contents()?.index else { return Ok(()) };
         let mut end = 0;
         for part in 0..parts.len() {
             let extent = self.read_part_of_index(parts, part)?.extent();
@@ -279,55 +320,68 @@ impl Table {
 
     fn gap_before(&self, parts: &Parts, part: usize) -> Error {
         let offset = parts.handle(part).offset;
-        Error::corruption(&self.path, offset, "the index leaves a gap between blocks")
+        Error::corruption(self.path(), offset, "the index leaves a gap between blocks")
     }
 
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
+    /// One that has any is never unread.
     pub fn ranges(&self) -> &[RangeTombstone] {
-        &self.ranges
+        self.contents.get().map_or(&[], |contents| &contents.ranges)
     }
 
-    /// The deleted ranges, for views that see all of them.
-    pub fn cover(&self) -> &Cover {
-        self.cover.get_or_init(|| Cover::new(&self.ranges, SEQNO_MAX))
+    /// The newest deleted range over the key, for views that see all of them; 0 for none.
+    pub fn covering(&self, key: &[u8], view: Seqno) -> Seqno {
+        let Some(contents) = self.contents.get() else { return 0 };
+        if contents.ranges.len() >= COVERED_FROM {
+            let cover = contents.cover.get_or_init(|| Cover::new(&contents.ranges, SEQNO_MAX));
+            if cover.newest() <= view {
+                return cover.at(key);
+            }
+        }
+        let over = contents.ranges.iter().filter(|t| t.seqno <= view && t.covers(key));
+        over.map(|t| t.seqno).max().unwrap_or(0)
     }
 
-    /// The distinct keys in here.
+    /// The distinct keys in here. The table must be read, here and in the next three.
     pub fn sketch(&self) -> &KeptSketch {
-        &self.sketch
+        &self.known().sketch
     }
 
     /// The lengths of some keys with their values; empty where all are about as long.
     pub fn sample(&self) -> &Sample {
-        &self.meta.sample
+        &self.known().sample
     }
 
     /// Whether the filter in memory knows every key, so that one it does not let through is not here.
     pub fn knows_keys(&self) -> bool {
-        self.partitions.is_none() && (self.filter.bytes() > 0 || self.info.entry_count == 0)
+        self.known().partitions.is_none() && (self.known().filter.bytes() > 0 || self.info.entry_count == 0)
+    }
+
+    fn known(&self) -> &Contents {
+        self.contents.get().expect("the caller has seen that the table is read")
     }
 
     /// Entries and deleted ranges that only hide others.
     pub fn tombstone_count(&self) -> u64 {
-        self.meta.tombstone_count
+        self.summary.tombstone_count
     }
 
     /// When the first and the last value were written, in milliseconds; `None` if values have no times.
     pub fn times(&self) -> Option<(u64, u64)> {
-        self.meta.times
+        self.summary.times
     }
 
     /// The largest sequence number in here.
     pub fn seqno_max(&self) -> Seqno {
-        self.meta.seqno_max.max(self.info.given_seqno)
+        self.summary.seqno_max.max(self.info.given_seqno)
     }
 
     /// The smallest sequence number in here.
     pub fn seqno_min(&self) -> Seqno {
-        self.meta.seqno_min.max(self.info.given_seqno)
+        self.summary.seqno_min.max(self.info.given_seqno)
     }
 
     /// The number that counts for an entry with this one.
@@ -337,7 +391,7 @@ impl Table {
 
     /// Lengths of keys and values, added up.
     pub fn user_bytes(&self) -> u64 {
-        self.meta.user_bytes
+        self.summary.user_bytes
     }
 
     /// Counts a scan that came here; whether a merge may pay by now: when one table less for all scans so far pays for
@@ -386,35 +440,38 @@ impl Table {
 
     /// The filter, if it is whole; one in partitions is asked by [`get`](Self::get).
     pub fn filter(&self) -> &Filter {
-        &self.filter
+        &self.known().filter
+    }
+
+    /// Whether a key may be there, by what is in memory.
+    pub fn may_contain(&self, probe: &Probe) -> bool {
+        self.contents.get().is_none_or(|contents| contents.filter.may_contain(probe))
+    }
+
+    /// The filter of a table that may have to be read first.
+    pub fn filter_now(&self) -> Result<&Filter> {
+        Ok(&self.contents()?.filter)
     }
 
     /// Whether a key may be there that begins with a prefix of this length; `probe` is the prefix's.
     pub fn may_have_prefix(&self, prefix_bytes: usize, probe: &Probe) -> bool {
-        self.meta.prefix_bytes != prefix_bytes as u64 || self.filter.may_contain(probe)
+        let Some(contents) = self.contents.get() else { return true };
+        contents.prefix_bytes != prefix_bytes as u64 || contents.filter.may_contain(probe)
     }
 
     /// Memory for what stays of the filter, in bytes.
     pub fn filter_bytes(&self) -> u64 {
-        self.filter.bytes() + self.partitions.as_ref().map_or(0, Partitions::bytes)
+        self.contents.get().map_or(0, Contents::filter_bytes)
     }
 
     /// Memory for what stays of the index, in bytes.
     pub fn index_bytes(&self) -> u64 {
-        match &self.index {
-            Index::Full(whole) => (whole.top.len() + whole.blocks.get().map_or(0, Blocks::bytes)) as u64,
-            Index::Parts(parts) => parts.bytes(),
-        }
-    }
-
-    /// Memory that the table keeps while it is open, in bytes: it grows when a whole index is read.
-    fn memory_bytes(&self) -> u64 {
-        self.filter_bytes() + self.index_bytes() + self.sketch_bytes()
+        self.contents.get().map_or(0, Contents::index_bytes)
     }
 
     /// Memory for the sketch and the sample, in bytes.
     pub fn sketch_bytes(&self) -> u64 {
-        self.sketch.bytes() as u64 + self.meta.sample.bytes() as u64
+        self.contents.get().map_or(0, Contents::sketch_bytes)
     }
 
     /// Keys at up to `count` places that share the data blocks out evenly, ascending.
@@ -461,7 +518,7 @@ impl Table {
 
     /// Whether a key may be there that would be in this data block, or be the first of the next.
     fn partitions_may_have(&self, block: usize, probe: &Probe) -> Result<bool> {
-        let Some(partitions) = &self.partitions else { return Ok(true) };
+        let Some(partitions) = &self.contents()?.partitions else { return Ok(true) };
         let [mine, next] = partitions.of_block_and_next(block);
         for at in mine..=next {
             if at < partitions.len() && filter::may_contain(self.partition(at, Fill::Keep)?.bytes(), probe) {
@@ -473,7 +530,7 @@ impl Table {
 
     /// A partition of the filter, which must have it.
     fn partition(&self, at: usize, fill: Fill) -> Result<Block> {
-        let partitions = self.partitions.as_ref().expect("the caller has found it in there");
+        let partitions = self.contents()?.partitions.as_ref().expect("the caller has found it in there");
         // Data blocks are counted from below.
         let (place, id) = (partitions.place(at), (self.number, u64::MAX - at as u64));
         if let Some(partition) = self.cache.get(place, id).and_then(Cached::block) {
@@ -481,9 +538,9 @@ impl Table {
         }
         let end = self.info.bytes - FOOTER_LEN as u64;
         let part =
-            self.with_file(|file| read_part(file, &self.path, self.info.identity, partitions.handle(at), end))?;
+            self.with_file(|file| read_part(file, self.path(), self.info.identity, partitions.handle(at), end))?;
         if Filter::decode(&part).is_none() {
-            return Err(Error::corruption(&self.path, partitions.handle(at).offset, "filter"));
+            return Err(Error::corruption(self.path(), partitions.handle(at).offset, "filter"));
         }
         let partition = Block::opaque(&part);
         if fill == Fill::Keep {
@@ -502,7 +559,7 @@ impl Table {
             return Ok(blocks);
         }
         let read = |handle: Handle| self.read_block(handle);
-        let blocks = Blocks::read(&self.path, (self.meta.top_index, whole.top.clone()), read)?;
+        let blocks = Blocks::read(self.path(), (self.contents()?.top_index, whole.top.clone()), read)?;
         // Two readers may come here at once: both read the same.
         Ok(whole.blocks.get_or_init(|| {
             self.cache.charge(blocks.bytes() as u64);
@@ -512,7 +569,7 @@ impl Table {
 
     /// Where this data block is, and its neighbours.
     pub(super) fn blocks_of<'a>(&'a self, at: usize, fill: Fill, held: &'a mut HeldPart) -> Result<&'a Blocks> {
-        match &self.index {
+        match &self.contents()?.index {
             Index::Full(whole) => self.all_blocks(whole),
             Index::Parts(parts) => {
                 if !held.as_ref().is_some_and(|held| held.numbers().contains(&at)) {
@@ -540,12 +597,12 @@ impl Table {
     fn read_part_of_index(&self, parts: &Parts, part: usize) -> Result<Blocks> {
         let handle = parts.handle(part);
         let block = self.read_block(handle)?;
-        Blocks::of_part(&self.path, (handle, block), parts.numbers(part), parts.data_end())
+        Blocks::of_part(self.path(), (handle, block), parts.numbers(part), parts.data_end())
     }
 
     /// Number of data blocks.
     pub(super) fn block_count(&self) -> Result<usize> {
-        Ok(match &self.index {
+        Ok(match &self.contents()?.index {
             Index::Full(whole) => self.all_blocks(whole)?.numbers().end,
             Index::Parts(parts) => parts.block_count(),
         })
@@ -553,7 +610,7 @@ impl Table {
 
     /// Where the last data block's trailer ends.
     fn data_end(&self) -> Result<u64> {
-        Ok(match &self.index {
+        Ok(match &self.contents()?.index {
             Index::Full(whole) => self.all_blocks(whole)?.extent().end,
             Index::Parts(parts) => parts.data_end(),
         })
@@ -562,7 +619,7 @@ impl Table {
     /// The block that the first entry at or after the place is in, or one before it; the number of blocks if there is
     /// no such entry.
     pub(super) fn block_before(&self, key: &[u8], seqno: Seqno, fill: Fill, held: &mut HeldPart) -> Result<usize> {
-        let ties = match &self.index {
+        let ties = match &self.contents()?.index {
             Index::Full(whole) => self.all_blocks(whole)?.find(key),
             Index::Parts(parts) => {
                 let of_key = parts.find(key);
@@ -604,9 +661,10 @@ impl Table {
 
     /// Asks memory for the cell of the cache that has this data block, if it is known where that is without a read.
     pub(super) fn prefetch_cell(&self, at: usize, held: &HeldPart) {
-        let blocks = match &self.index {
-            Index::Full(whole) => whole.blocks.get(),
-            Index::Parts(_) => held.as_deref(),
+        let blocks = match self.contents.get().map(|contents| &contents.index) {
+            Some(Index::Full(whole)) => whole.blocks.get(),
+            Some(Index::Parts(_)) => held.as_deref(),
+            None => None,
         };
         if let Some(blocks) = blocks.filter(|blocks| blocks.numbers().contains(&at)) {
             self.cache.prefetch(blocks.place(at));
@@ -687,14 +745,14 @@ impl Table {
 
     /// Whether its file is read past the page cache.
     fn is_direct(&self) -> bool {
-        self.file.alignment > 1
+        self.file.alignment() > 1
     }
 
     /// A data block out of a chunk of the file, which is read if it is another one.
     fn block_of_chunk(&self, handle: Handle, data_end: u64, ahead: &mut ReadAhead) -> Result<Block> {
         let len = handle.len + TRAILER_LEN as u64;
         if data_end > self.info.bytes {
-            return Err(outside(&self.path, handle));
+            return Err(outside(self.path(), handle));
         }
         let inside = |chunk: &[u8], chunk_at: u64| {
             let from = handle.offset.checked_sub(chunk_at)?;
@@ -721,8 +779,9 @@ impl Table {
 
     fn read_block(&self, handle: Handle) -> Result<Block> {
         let end = self.info.bytes - FOOTER_LEN as u64;
-        let len = sealed_len(&self.path, handle, end)?;
-        if let Some(region) = self.first_reads.note(handle.offset..handle.offset + len).filter(|_| !self.is_direct()) {
+        let len = sealed_len(self.path(), handle, end)?;
+        let region = self.contents()?.first_reads.note(handle.offset..handle.offset + len);
+        if let Some(region) = region.filter(|_| !self.is_direct()) {
             self.with_file(|file| {
                 file.expect_reads(region.start, region.end - region.start);
                 Ok(())
@@ -737,41 +796,119 @@ impl Table {
         let sealed_len = handle.len as usize + TRAILER_LEN;
         let mut memory = filled(sealed_len, read)?;
         let sealed = &memory[..sealed_len];
-        let (mut len, byte) = format::verify(&self.path, self.info.identity, handle.offset, sealed)?;
+        let (mut len, byte) = format::verify(self.path(), self.info.identity, handle.offset, sealed)?;
         if compression::is_packed(byte) {
             let part = &sealed[..len];
             let unpacked = compression::unpacked_len(byte, part)
                 .and_then(|len| Ok((filled(len, |out| compression::unpack_into(byte, part, out))?, len)));
             let (unpacked, unpacked_len) =
-                unpacked.map_err(|what| Error::corruption(&self.path, handle.offset, what))?;
+                unpacked.map_err(|what| Error::corruption(self.path(), handle.offset, what))?;
             spare::give(std::mem::replace(&mut memory, unpacked));
             len = unpacked_len;
         }
-        Block::of_memory(memory, len).ok_or_else(|| Error::corruption(&self.path, handle.offset, "block layout"))
+        Block::of_memory(memory, len).ok_or_else(|| Error::corruption(self.path(), handle.offset, "block layout"))
     }
 
     /// Names the data block when a cursor found it malformed.
     pub(super) fn sound<T>(&self, at: usize, result: std::result::Result<T, Malformed>) -> Result<T> {
         result.or_else(|Malformed| {
             let offset = self.blocks_of(at, Fill::Pass, &mut None)?.handle(at).offset;
-            Err(Error::corruption(&self.path, offset, "entry in a block; the block is lost"))
+            Err(Error::corruption(self.path(), offset, "entry in a block; the block is lost"))
         })
     }
 }
 
 impl Drop for Table {
     fn drop(&mut self) {
-        self.cache.discharge(self.memory_bytes());
+        self.cache.discharge(self.contents.get().map_or(0, Contents::memory_bytes));
         if *self.is_obsolete.get_mut() {
-            if let Index::Full(whole) = &self.index
+            if let Some(Index::Full(whole)) = self.contents.get().map(|contents| &contents.index)
                 && let Some(blocks) = whole.blocks.get()
             {
                 blocks.numbers().for_each(|at| self.cache.forget(blocks.place(at), (self.number, at as u64)));
             }
             // A leftover file is removed by the next open, which knows the files that count.
-            let _ = self.fs.remove_file(&self.path);
+            let _ = self.fs.remove_file(self.path());
         }
     }
+}
+
+impl Contents {
+    /// Reads what follows the blocks.
+    fn read(file: &dyn File, path: &Path, info: &TableInfo) -> Result<(Summary, Self)> {
+        let len = file.len()?;
+        if len != info.bytes || len < FOOTER_LEN as u64 {
+            let what = format!("the table has {len} bytes, {} were written; the whole table is lost", info.bytes);
+            return Err(Error::corruption(path, len, what));
+        }
+        let footer_at = len - FOOTER_LEN as u64;
+        let mut footer = [0; FOOTER_LEN];
+        file::read_exact_at(file, &mut footer, footer_at)?;
+        let footer = Footer::decode(path, footer_at, &footer)?;
+        if footer.identity != info.identity {
+            let what = format!("this is table {:#x}, not {:#x}", footer.identity, info.identity);
+            return Err(Error::corruption(path, footer_at, what));
+        }
+        let part = |handle: Handle| read_part(file, path, info.identity, handle, footer_at);
+        let malformed = |handle: Handle, what: &str| Error::corruption(path, handle.offset, what);
+        let meta =
+            Meta::decode(&part(footer.meta)?, footer.version).ok_or_else(|| malformed(footer.meta, "meta block"))?;
+        let top_index = Block::new(&part(meta.top_index)?).ok_or_else(|| malformed(meta.top_index, "top index"))?;
+        let index = match meta.counts_blocks {
+            true => Index::Parts(Parts::new(path, &(meta.top_index, top_index))?),
+            false => Index::Full(Whole { top: top_index, blocks: OnceLock::new() }),
+        };
+        let whole = part(meta.filter)?;
+        let partitions =
+            meta.has_partitions.then(|| Partitions::decode(&whole).ok_or_else(|| malformed(meta.filter, "filter")));
+        let partitions = partitions.transpose()?;
+        let lines = if partitions.is_some() { &[][..] } else { &whole };
+        let filter = Filter::decode(lines).ok_or_else(|| malformed(meta.filter, "filter"))?;
+        let sketch = Sketch::decode(&part(meta.sketch)?).ok_or_else(|| malformed(meta.sketch, "sketch"))?;
+        let ranges = decode_ranges(&part(meta.ranges)?).ok_or_else(|| malformed(meta.ranges, "deleted ranges"))?;
+        let summary = meta.summary(!ranges.is_empty());
+        if meta.entry_count != info.entry_count || info.summary.is_some_and(|expected| expected != summary) {
+            return Err(malformed(footer.meta, "numbers of entries differ from the manifest's"));
+        }
+        let contents = Self {
+            top_index: meta.top_index,
+            prefix_bytes: meta.prefix_bytes,
+            sample: meta.sample,
+            index,
+            filter,
+            partitions,
+            sketch: sketch.into_kept(),
+            ranges,
+            cover: OnceLock::new(),
+            first_reads: FirstReads::new(info.bytes),
+        };
+        Ok((summary, contents))
+    }
+
+    fn filter_bytes(&self) -> u64 {
+        self.filter.bytes() + self.partitions.as_ref().map_or(0, Partitions::bytes)
+    }
+
+    fn index_bytes(&self) -> u64 {
+        match &self.index {
+            Index::Full(whole) => (whole.top.len() + whole.blocks.get().map_or(0, Blocks::bytes)) as u64,
+            Index::Parts(parts) => parts.bytes(),
+        }
+    }
+
+    fn sketch_bytes(&self) -> u64 {
+        self.sketch.bytes() as u64 + self.sample.bytes() as u64
+    }
+
+    /// Memory in all, in bytes: it grows when a whole index is read.
+    fn memory_bytes(&self) -> u64 {
+        self.filter_bytes() + self.index_bytes() + self.sketch_bytes()
+    }
+}
+
+/// The error for a table whose file is not there.
+pub(crate) fn missing(path: &Path) -> Error {
+    Error::corruption(path, 0, "the manifest names this table, and it is missing")
 }
 
 fn outside(path: &Path, handle: Handle) -> Error {

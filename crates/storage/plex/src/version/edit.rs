@@ -8,7 +8,7 @@ use base::varint;
 use crate::key::Seqno;
 use crate::key_order::KeyOrder;
 use crate::key_space_options::KeySpaceOptions;
-use crate::sstable::TableInfo;
+use crate::sstable::{Summary, TableInfo};
 
 /// Tags of the fields.
 mod tag {
@@ -25,6 +25,7 @@ mod tag {
     pub const DROPPED: u64 = 11;
     pub const NEXT_KEY_SPACE: u64 = 12;
     pub const KEY_SPACE_OPTIONS: u64 = 13;
+    pub const SUMMARY: u64 = 14;
 }
 
 /// Where a table stands.
@@ -116,6 +117,10 @@ impl VersionEdit {
             if is_given {
                 varint::put(&mut out, info.given_seqno);
             }
+            if let Some(summary) = &info.summary {
+                varint::put(&mut out, tag::SUMMARY);
+                put_summary(&mut out, summary);
+            }
         }
         out
     }
@@ -160,14 +165,49 @@ impl VersionEdit {
                         } else {
                             varint::take(rest).filter(|seqno| *seqno > 0)?
                         },
+                        summary: None,
                     };
                     edit.added.push((place, info));
+                }
+                tag::SUMMARY => {
+                    let (_, info) = edit.added.last_mut().filter(|(_, info)| info.summary.is_none())?;
+                    info.summary = Some(take_summary(rest)?);
                 }
                 _ => return None,
             }
         }
         Some(edit)
     }
+}
+
+/// Of the table that was added last.
+fn put_summary(out: &mut Vec<u8>, summary: &Summary) {
+    let Summary { tombstone_count, user_bytes, seqno_min, seqno_max, has_ranges, times } = *summary;
+    for number in [tombstone_count, user_bytes, seqno_min, seqno_max] {
+        varint::put(out, number);
+    }
+    out.push(u8::from(has_ranges));
+    out.push(u8::from(times.is_some()));
+    if let Some((first, last)) = times {
+        varint::put(out, first);
+        varint::put(out, last - first);
+    }
+}
+
+fn take_summary(rest: &mut &[u8]) -> Option<Summary> {
+    let mut summary = Summary {
+        tombstone_count: varint::take(rest)?,
+        user_bytes: varint::take(rest)?,
+        seqno_min: varint::take(rest)?,
+        seqno_max: varint::take(rest)?,
+        has_ranges: take_flag(rest)?,
+        times: None,
+    };
+    if take_flag(rest)? {
+        let first: u64 = varint::take(rest)?;
+        summary.times = Some((first, first.checked_add(varint::take(rest)?)?));
+    }
+    Some(summary)
 }
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -220,6 +260,7 @@ pub(crate) mod tests {
             largest: b"zz".to_vec(),
             largest_is_excluded: true,
             given_seqno: 0,
+            summary: None,
         };
         VersionEdit {
             database: Some(u64::MAX),
@@ -244,6 +285,18 @@ pub(crate) mod tests {
         edit
     }
 
+    /// With summaries of its tables.
+    pub(crate) fn summed_up() -> VersionEdit {
+        let mut edit = taken_in();
+        let summary =
+            Summary { tombstone_count: 3, user_bytes: 500, seqno_min: 8, seqno_max: 99, ..Summary::default() };
+        let more = Summary { has_ranges: true, times: Some((1_000_000, 1_000_300)), ..summary };
+        edit.added.iter_mut().for_each(|(_, info)| info.summary = Some(more));
+        let (place, info) = edit.added[0].clone();
+        edit.added.push((TablePlace { number: 401, ..place }, TableInfo { summary: Some(summary), ..info }));
+        edit
+    }
+
     /// Of a key space that was dropped.
     pub(crate) fn dropping() -> VersionEdit {
         VersionEdit { dropped: vec![7, 300], next_key_space: Some(301), ..VersionEdit::default() }
@@ -265,13 +318,17 @@ pub(crate) mod tests {
     fn edits_round_trip() {
         let bytes = sample().encode();
         assert_eq!(VersionEdit::decode(&bytes), Some(sample()));
+        // A summary has a table before it.
+        assert_eq!(VersionEdit::decode(&[14, 1, 1, 1, 1, 0, 0]), None);
         assert_eq!(VersionEdit::decode(&[]), Some(VersionEdit::default()));
         let hashed = VersionEdit { key_order: KeyOrder::Hash, ..sample() };
         assert_eq!(VersionEdit::decode(&hashed.encode()), Some(hashed));
         assert_eq!(VersionEdit::decode(&taken_in().encode()), Some(taken_in()));
+        assert_eq!(VersionEdit::decode(&summed_up().encode()), Some(summed_up()));
         assert_eq!(VersionEdit::decode(&dropping().encode()), Some(dropping()));
         assert_eq!(VersionEdit::decode(&with_options().encode()), Some(with_options()));
         let mut rng = Rng::new(1);
+        let bytes = [bytes, summed_up().encode()].concat();
         for _ in 0..2000 {
             let mut damaged = bytes.clone();
             let at = rng.below(damaged.len() as u64) as usize;
@@ -279,6 +336,6 @@ pub(crate) mod tests {
             damaged.truncate(rng.below(damaged.len() as u64 + 1) as usize);
             let _ = VersionEdit::decode(&damaged);
         }
-        assert_eq!(VersionEdit::decode(&[14]), None);
+        assert_eq!(VersionEdit::decode(&[15]), None);
     }
 }

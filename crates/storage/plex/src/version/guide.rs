@@ -12,6 +12,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::Tree;
+use crate::error::Result;
 use crate::fence::Fences;
 use crate::key::SEQNO_MAX;
 use crate::range_tombstone::{Cover, RangeTombstone};
@@ -20,8 +21,11 @@ use crate::sstable::{Filter, Probe, Table};
 /// A table that may have a key.
 #[derive(Debug)]
 pub(crate) struct Candidate {
-    /// The table's own: here, a search need not touch the table.
+    /// The table's own: here, a search need not touch the table. That of a table that was not read lets everything
+    /// through.
     pub filter: Filter,
+    /// Whether the table was read when the guide was made.
+    is_read: bool,
     pub has_ranges: bool,
     pub table: Arc<Table>,
 }
@@ -32,6 +36,12 @@ impl Candidate {
     #[inline]
     pub fn may_know(&self, probe: &Probe) -> bool {
         self.filter.may_contain(probe) | self.has_ranges
+    }
+
+    /// The same once more, of a table that was not read when the guide was made.
+    #[inline]
+    pub fn may_know_now(&self, probe: &Probe) -> Result<bool> {
+        Ok(self.is_read || self.table.filter_now()?.may_contain(probe))
     }
 }
 
@@ -80,10 +90,10 @@ impl Guide {
     fn end_segment(&mut self, open: &mut [(usize, &Arc<Table>)]) {
         if self.starts.len() > self.ends.len() {
             open.sort_by_key(|(age, _)| *age);
-            self.candidates.extend(open.iter().map(|(_, table)| Candidate {
-                filter: table.filter().clone(),
-                has_ranges: !table.ranges().is_empty(),
-                table: Arc::clone(table),
+            self.candidates.extend(open.iter().map(|(_, table)| {
+                let is_read = table.is_read();
+                let filter = if is_read { table.filter().clone() } else { Filter::build(&[], 0) };
+                Candidate { filter, is_read, has_ranges: !table.ranges().is_empty(), table: Arc::clone(table) }
             }));
             self.ends.push(self.candidates.len());
         }

@@ -22,8 +22,9 @@ use crate::error::{Error, Result};
 use crate::log::{FileType, FrameWriter, Frames, Header, record_len};
 
 /// Version 2 has tables that were taken in (tag 10). In version 3 each edit has a mark, which is synced (M5), and key
-/// spaces can be dropped (tags 11 and 12). In version 4 key spaces have options (tag 13).
-const MANIFEST: FileType = FileType { magic: *b"plexman\n", version: 4 };
+/// spaces can be dropped (tags 11 and 12). In version 4 key spaces have options (tag 13),
+/// in version 5 tables have summaries (tag 14).
+const MANIFEST: FileType = FileType { magic: *b"plexman\n", version: 5 };
 
 /// The first version in which a manifest without a mark at its end lacks edits.
 const SYNCED_MARKS_VERSION: u32 = 3;
@@ -202,7 +203,7 @@ pub(crate) fn salvage(fs: &dyn FileSystem, dir: &Path, number: u64) -> Result<Ve
 
 #[cfg(test)]
 mod tests {
-    use super::super::edit::tests::{dropping, sample, taken_in, with_options};
+    use super::super::edit::tests::{dropping, sample, summed_up, taken_in, with_options};
     use super::*;
     use vfs::SimFs;
 
@@ -312,7 +313,8 @@ mod tests {
         manifest.append(&taken_in()).unwrap();
         manifest.append(&dropping()).unwrap();
         manifest.append(&with_options()).unwrap();
-        crate::golden::compare("plex-manifest-4", &fs.contents()[&path(dir, 1)]);
+        manifest.append(&summed_up()).unwrap();
+        crate::golden::compare("plex-manifest-5", &fs.contents()[&path(dir, 1)]);
     }
 
     /// A manifest of which whole edits were cut off ends without a mark, whichever edit is then the last. A torn write
@@ -341,6 +343,15 @@ mod tests {
         let file = fs.open(&path(dir, 2), vfs::OpenOptions::write().create_new()).unwrap();
         file.write_all_at(&crate::golden::bytes("plex-manifest-1"), 0).unwrap();
         assert_eq!(ends_unmarked_at(&fs, dir, 2).unwrap(), None);
+    }
+
+    #[test]
+    fn version_4_is_read() {
+        let fs = SimFs::new(1);
+        let file = fs.open(&path(Path::new("/"), 1), vfs::OpenOptions::write().create_new()).unwrap();
+        file.write_all_at(&crate::golden::bytes("plex-manifest-4"), 0).unwrap();
+        let edits = read(&fs, Path::new("/"), 1).unwrap();
+        assert!(edits.starts_with(&[sample()]) && edits.contains(&taken_in()) && edits.contains(&with_options()));
     }
 
     #[test]
