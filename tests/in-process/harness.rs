@@ -8,7 +8,7 @@ use base::{Clock, KeyspaceId, Lsn, Rng, ShardId, UnixMs};
 use command::Session;
 use command::clients::{Address, ClientInfo, Clients};
 use command::login::Login;
-use command::parcel::Carrying;
+use command::work::remote::Carrying;
 use config::Settings;
 use engine::{FetchingEngine, FlushProgress, SortedRows};
 use server::assembly::{Assembly, Commands, ServerBuilder};

@@ -1,7 +1,7 @@
 //! MIGRATE and what happens here while the keys are on their way: the other server is played by the test.
 
 use crate::harness::{SHARDS, TestServer, fetching, memory};
-use command::parcel::{Arrival, Carrier, Content, Errand};
+use command::work::remote::{Arrival, Carrier, Content, Errand};
 use std::sync::{Arc, Mutex};
 use store::shard::ShardEngine;
 

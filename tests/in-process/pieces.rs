@@ -2,7 +2,7 @@
 
 use crate::harness::{SHARDS, TestServer, memory};
 use crate::reply::Reply;
-use command::pieces::PIECE_BYTES;
+use command::work::reply::PIECE_BYTES;
 use server::executor::Flow;
 use std::collections::HashSet;
 

@@ -3,7 +3,7 @@
 use crate::error::{REPLY_TOO_LONG_TEXT, check_reply};
 use crate::limits::REPLY_BYTES_MAX;
 use crate::permutation::Permutation;
-use crate::pieces::{PIECE_BYTES, Telling, held_bytes};
+use crate::work::reply::{PIECE_BYTES, Telling, held_bytes};
 use crate::{Ctx, Stop};
 use base::Rng;
 use engine::{Encoding, Entry, SharedBig, Value};

@@ -1,6 +1,6 @@
-//! Long replies, a piece at a time; see [`command::pieces`].
+//! Long replies, a piece at a time; see [`command::work::reply`].
 
-use command::pieces::{PIECE_BYTES, Telling};
+use command::work::reply::{PIECE_BYTES, Telling};
 use command::{Ctx, Stop};
 use engine::SharedBig;
 use proto::ReplyBuffer;

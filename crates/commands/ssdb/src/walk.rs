@@ -17,7 +17,7 @@ use command::clients::Clients;
 use command::error::REPLY_TOO_LONG;
 use command::limits::REPLY_BYTES_MAX;
 use command::login::Login;
-use command::preparing::Work;
+use command::work::steps::Work;
 use command::{Ctx, Stop};
 use engine::{Fetch, Type};
 

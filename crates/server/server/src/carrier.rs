@@ -4,7 +4,7 @@
 //! K2. A parcel takes as long as the other server answers each step within its time; a worker never waits for it.
 //! K3. Each parcel has a connection of its own, with TLS if `tls-replication` says so when the parcel leaves.
 
-use command::parcel::{Arrival, Carrier, Errand, Parcel, SentKey};
+use command::work::remote::{Arrival, Carrier, Errand, Parcel, SentKey};
 use parking_lot::Mutex;
 use proto::reply::{Parser, Value};
 use rdb::WriteError;

@@ -16,7 +16,7 @@
 //!     client sends while a sync runs, the next sync is put off until the replies that this one releases are sent. Else
 //!     two halves of the clients would alternate, with twice as many syncs.
 //! W5. A turn ends early when it has lasted long or has produced much output, and a reply is sent in pieces, a long one
-//!     of a collection also written in pieces (`command::pieces`): no client keeps the worker long.
+//!     of a collection also written in pieces (`command::work::reply`): no client keeps the worker long.
 //! W6. A TLS handshake takes a tenth of a millisecond to some milliseconds of processor time. Handshakes have a list
 //!     and a time of their own in each turn, so that a storm of new connections delays the requests of others by one
 //!     handshake a turn.

@@ -1,9 +1,9 @@
 //! Values as bytes that other servers load, and back: DUMP, RESTORE.
 
-use crate::chore::Operand;
 use crate::error::{self, Stop};
 use crate::limits::{REPLY_BYTES_MAX, StampMeaning, StringLimit};
 use crate::spec::{Argument, Docs};
+use crate::work::thread::Operand;
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::UnixMs;
 use engine::{Encoding, Entry, Key, SharedBytes, Type, Usage, Value};

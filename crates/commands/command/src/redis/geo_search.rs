@@ -1,10 +1,10 @@
 //! Searches in an index of places.
 
 use super::geo::{READ_KEY, UNIT, is_word, point, reply_distance, reply_point, unit};
-use crate::chore::Operand;
 use crate::error::{self, Stop, check_reply};
-use crate::pieces::{self, PIECE_BYTES};
 use crate::spec::{Argument, Docs};
+use crate::work::reply::{self, PIECE_BYTES};
+use crate::work::thread::Operand;
 use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use engine::{Key, SharedBig};
 use proto::ReplyBuffer;
@@ -443,7 +443,7 @@ const TOLD_AT_ONCE: usize = 64;
 /// The most members of a piece: each is a way through the tree.
 const PIECE_MEMBERS_MAX: usize = 256;
 
-impl pieces::Telling for Telling {
+impl reply::Telling for Telling {
     fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
         let (start, view) = (reply.len(), View::of(Stored::Big(&self.tree)));
         let first = self.told;
@@ -462,7 +462,7 @@ impl pieces::Telling for Telling {
 
     fn held_bytes(&self) -> usize {
         let hits = self.hits.0.capacity().saturating_mul(size_of::<(u64, f64)>());
-        pieces::held_bytes(&self.tree).saturating_add(hits)
+        reply::held_bytes(&self.tree).saturating_add(hits)
     }
 }
 

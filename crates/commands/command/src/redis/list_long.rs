@@ -1,9 +1,9 @@
 //! Lists that are long: elements are looked for by another thread, and what is given are pieces.
 
 use crate::Ctx;
-use crate::chore::Operand;
 use crate::error::Stop;
-use crate::pieces::{PIECE_BYTES, Telling};
+use crate::work::reply::{PIECE_BYTES, Telling};
+use crate::work::thread::Operand;
 use engine::{Encoding, Key, SharedBig, Type, Value};
 use proto::ReplyBuffer;
 use types::collection::Maker;

@@ -3,8 +3,8 @@
 use crate::clients::Clients;
 use crate::error::{self, Stop};
 use crate::limits::REPLY_BYTES_MAX;
-use crate::parcel::{Arrival, Carrier, Carrying, Content, Errand, Parcel, SentKey};
 use crate::spec::{Argument, Docs, Keyword};
+use crate::work::remote::{Arrival, Carrier, Carrying, Content, Errand, Parcel, SentKey};
 use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use std::collections::BTreeMap;
 use std::sync::Arc;

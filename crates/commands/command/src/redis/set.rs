@@ -3,8 +3,8 @@
 use super::scanning::{self, Found, ScanOptions, Scanned};
 use crate::drawing::{Draw, Drawn};
 use crate::error::{self, Stop};
-use crate::preparing::Work;
 use crate::spec::{Argument, Docs, Look};
+use crate::work::steps::Work;
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::integer::IntegerText;
 use engine::{Encoding, Key, SharedBig, Type, Value};

@@ -2,9 +2,9 @@
 
 use super::set::{reply_member, write_members};
 use crate::error::{self, Stop};
-use crate::pieces::{Making, Telling};
-use crate::preparing::Building;
 use crate::spec::{Argument, Docs};
+use crate::work::reply::{Making, Telling};
+use crate::work::steps::Building;
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use engine::Encoding;
 use proto::ReplyBuffer;

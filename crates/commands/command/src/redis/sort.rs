@@ -1,11 +1,11 @@
 //! SORT: elements in another order, and values of other keys in their place.
 
 use crate::acl::may_read_all_keys;
-use crate::chore::Operand;
 use crate::clients::Clients;
 use crate::error::{self, Stop};
 use crate::login::Login;
 use crate::spec::{Argument, Docs, Find};
+use crate::work::thread::Operand;
 use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use engine::{Key, SharedBig, Type, Value};
 use types::collection::Made;

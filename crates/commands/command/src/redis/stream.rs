@@ -3,9 +3,9 @@
 use super::stream_ids::{self, INVALID_ID, reply_entry, reply_id};
 use super::stream_pieces::{Asked, Parts, reply_short};
 use super::stream_trim::{self, TRIM_ARGUMENTS};
-use crate::chore::Operand;
 use crate::error::{self, Stop, check_reply};
 use crate::spec::{Argument, Docs};
+use crate::work::thread::Operand;
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use engine::{Key, Value};
 use proto::ReplyBuffer;

@@ -4,7 +4,7 @@
 //! entries has a hundred thousand nodes. What fits one piece is written at once, and costs nothing of this.
 
 use super::stream_ids::reply_entry;
-use crate::pieces::{PIECE_BYTES, Telling, held_bytes};
+use crate::work::reply::{PIECE_BYTES, Telling, held_bytes};
 use crate::{Ctx, Stop};
 use engine::{Key, SharedBig, Value};
 use proto::ReplyBuffer;

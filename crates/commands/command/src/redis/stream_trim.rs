@@ -2,9 +2,9 @@
 
 use super::stream_ids;
 use crate::Ctx;
-use crate::chore::Operand;
 use crate::error::{self, Stop};
 use crate::spec::Argument;
+use crate::work::thread::Operand;
 use engine::{Key, Type, Value};
 use types::collection::Maker;
 use types::stream::{Precision, Stream, Trim, Trimmed, Trimming};

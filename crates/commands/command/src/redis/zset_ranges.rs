@@ -3,9 +3,9 @@
 use super::zset::READ_KEY;
 use super::zset_reply;
 use crate::error::{self, Stop};
-use crate::pieces::Making;
-use crate::preparing::{Building, Work};
 use crate::spec::{Argument, Docs};
+use crate::work::reply::Making;
+use crate::work::steps::{Building, Work};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use engine::{Encoding, SharedBig};
 use proto::ReplyBuffer;

@@ -22,7 +22,7 @@ use admin::{Configuration, WorkerFigures};
 use base::{Clock, Entropy};
 use command::clients::Clients;
 use command::login::Login;
-use command::parcel::Carrier;
+use command::work::remote::Carrier;
 use config::{Loaded, PrimaryAddress, Settings};
 use durability::{Durability, Parts, Policy, Tell};
 use replication::Role;

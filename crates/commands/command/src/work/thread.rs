@@ -11,7 +11,7 @@
 //! the request itself contains never changes.
 
 use crate::clients::Clients;
-use crate::preparing::Work;
+use crate::work::steps::Work;
 use crate::{Ctx, Stop};
 use engine::{SharedBig, SharedBytes};
 use std::panic::{AssertUnwindSafe, catch_unwind};

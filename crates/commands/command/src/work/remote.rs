@@ -12,8 +12,8 @@
 use crate::clients::Closer;
 use crate::error::{self, Stop};
 use crate::limits::REPLY_BYTES_MAX;
-use crate::preparing::Work;
 use crate::redis::dump;
+use crate::work::steps::Work;
 use base::UnixMs;
 use engine::{Entry, SharedBig, SharedBytes, Type, Value};
 use rdb::WriteError;

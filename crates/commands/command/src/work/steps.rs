@@ -12,12 +12,12 @@
 //!     work holds is never changed in place, so that it is still the one under its key exactly if it is the same
 //!     allocation.
 //! F2. A command begins at most [`ATTEMPTS_MAX`] times. A hot operand delays it by no more restarts than that.
-//! F3. Work that others do (keys sent to another server, a [chore](crate::chore)) is not stepped; the thread that ends
+//! F3. Work that others do (keys sent to another server, a [chore](crate::work::thread)) is not stepped; the thread that ends
 //!     it wakes the connection.
 //! F4. Inside EXEC, and where a waiting command is served, everything is done at once.
 
 use crate::attempt::Attempt;
-use crate::pieces::Making;
+use crate::work::reply::Making;
 use crate::{Ctx, Stop};
 use engine::{SharedBig, SharedBytes};
 use std::any::Any;
