@@ -8,7 +8,7 @@ use base::{Clock, KeyspaceId, Lsn, Rng, ShardId, UnixMs};
 use command::Session;
 use command::clients::{Address, ClientInfo, Clients};
 use command::login::Login;
-use command::work::remote::Carrying;
+use command::work::remote::RemoteWork;
 use config::Settings;
 use engine::{FetchingEngine, FlushProgress, SortedRows};
 use server::assembly::{Assembly, Commands, ServerBuilder};
@@ -295,29 +295,28 @@ impl TestServer {
     }
 
     /// Continues what requests of any client prepare, until there is nothing more.
-    pub fn prepare(&mut self) {
-        while self.executor.is_preparing() {
-            self.executor.prepare();
+    pub fn finish_work(&mut self) {
+        while self.executor.has_work() {
+            self.executor.step_work();
         }
     }
 
     /// The same, with what another thread prepares for this client, but for what it has sent elsewhere.
     fn prepare_all(&mut self, client: usize) {
         let since = Instant::now();
-        self.prepare();
+        self.finish_work();
         while self.is_chore_left(client) {
             assert!(since.elapsed() < PREPARED_WITHIN, "what is prepared is done in the end");
             std::thread::yield_now();
             // Which the thread would have the worker do.
             self.executor.end_wait(client);
-            self.prepare();
+            self.finish_work();
         }
     }
 
     fn is_chore_left(&mut self, client: usize) -> bool {
-        let preparation =
-            self.executor.connection(client).and_then(|connection| connection.session.preparation.as_ref());
-        preparation.is_some_and(|preparation| preparation.goes_on() && !preparation.is::<Carrying>())
+        let pending = self.executor.connection(client).and_then(|connection| connection.session.pending.as_ref());
+        pending.is_some_and(|pending| pending.goes_on() && !pending.is::<RemoteWork>())
     }
 
     /// Takes the replies, long ones piece by piece, and runs the requests after those; also work that must be prepared
@@ -368,8 +367,8 @@ impl TestServer {
         self.feed(client, bytes);
         let mut tries = 0;
         // What is prepared may need rows, and a request that has its rows may prepare something.
-        while self.executor.has_waiting() || self.io.len() > 0 || self.executor.is_preparing() {
-            self.prepare();
+        while self.executor.has_waiting() || self.io.len() > 0 || self.executor.has_work() {
+            self.finish_work();
             self.read_rows();
             self.executor.run_waiting(true);
             self.go_on();

@@ -1,24 +1,24 @@
 //! MIGRATE and what happens here while the keys are on their way: the other server is played by the test.
 
 use crate::harness::{SHARDS, TestServer, fetching, memory};
-use command::work::remote::{Arrival, Carrier, Content, Errand};
+use command::work::remote::{Content, Migrator, SendOutcome, Sending};
 use std::sync::{Arc, Mutex};
 use store::shard::ShardEngine;
 
 /// Keeps what is handed to it.
 #[derive(Default)]
-struct Shelf(Mutex<Vec<Arc<Errand>>>);
+struct Shelf(Mutex<Vec<Arc<Sending>>>);
 
-impl Carrier for Shelf {
-    fn carry(&self, errand: Arc<Errand>) {
-        self.0.lock().expect("no test panics while holding it").push(errand);
+impl Migrator for Shelf {
+    fn send(&self, sending: Arc<Sending>) {
+        self.0.lock().expect("no test panics while holding it").push(sending);
     }
 }
 
 fn server(engine: fn(engine_mem::MemEngine) -> ShardEngine) -> (TestServer, Arc<Shelf>) {
     let shelf = Arc::new(Shelf::default());
-    let carrier: Arc<dyn Carrier> = shelf.clone();
-    (TestServer::with_parts(engine, SHARDS, |assembly| assembly.with(carrier)), shelf)
+    let migrator: Arc<dyn Migrator> = shelf.clone();
+    (TestServer::with_parts(engine, SHARDS, |assembly| assembly.with(migrator)), shelf)
 }
 
 struct Test {
@@ -37,7 +37,7 @@ impl Test {
         Self { server, shelf, client, other }
     }
 
-    fn begin(&mut self, words: &[&str]) -> Arc<Errand> {
+    fn begin(&mut self, words: &[&str]) -> Arc<Sending> {
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
         self.server.feed(self.client, &crate::harness::request(&words));
         self.next()
@@ -45,19 +45,19 @@ impl Test {
 
     /// What is on its way now.
     #[track_caller]
-    fn next(&mut self) -> Arc<Errand> {
-        self.server.prepare();
-        assert!(!self.server.executor.is_preparing(), "the worker sleeps meanwhile");
+    fn next(&mut self) -> Arc<Sending> {
+        self.server.finish_work();
+        assert!(!self.server.executor.has_work(), "the worker sleeps meanwhile");
         self.shelf.0.lock().expect("no test panics while holding it").pop().expect("something is sent")
     }
 
     /// The other server has these keys now.
-    fn arrive(&mut self, errand: &Errand, is_there: &[bool]) {
-        self.end(errand, Arrival { is_there: is_there.to_vec(), ..Arrival::default() });
+    fn arrive(&mut self, sending: &Sending, is_there: &[bool]) {
+        self.end(sending, SendOutcome { is_there: is_there.to_vec(), ..SendOutcome::default() });
     }
 
-    fn end(&mut self, errand: &Errand, arrival: Arrival) {
-        errand.end(arrival);
+    fn end(&mut self, sending: &Sending, outcome: SendOutcome) {
+        sending.end(outcome);
         self.server.executor.end_wait(self.client);
     }
 
@@ -80,15 +80,15 @@ const ALL: [&str; 10] = ["MIGRATE", "host", "7000", "", "3", "250", "KEYS", "a",
 #[test]
 fn keys_leave_when_they_have_arrived() {
     let mut test = Test::new();
-    let errand = test.begin(&ALL);
+    let sending = test.begin(&ALL);
     let sent: Vec<_> =
-        errand.parcel.keys.iter().map(|sent| (&sent.key[..], sent.ttl_ms, sent.content.bytes() == 0)).collect();
+        sending.migration.keys.iter().map(|sent| (&sent.key[..], sent.ttl_ms, sent.content.bytes() == 0)).collect();
     assert_eq!(sent, [(&b"a"[..], 0, false), (b"b", 5000, false)]);
-    assert_eq!((&errand.parcel.host[..], errand.parcel.db, errand.parcel.timeout_ms), ("host", 3, 250));
+    assert_eq!((&sending.migration.host[..], sending.migration.db, sending.migration.timeout_ms), ("host", 3, 250));
     test.server.feed(test.client, b"GET c\r\n");
     test.reply("");
     test.left(":3\r\n");
-    test.arrive(&errand, &[true, true]);
+    test.arrive(&sending, &[true, true]);
     test.reply("+OK\r\n$1\r\n3\r\n");
     test.left(":1\r\n");
 }
@@ -96,11 +96,11 @@ fn keys_leave_when_they_have_arrived() {
 #[test]
 fn copies_stay() {
     let mut test = Test::new();
-    let errand = test.begin(&["MIGRATE", "host", "7000", "a", "0", "0", "COPY", "REPLACE", "AUTH2", "keys", "copy"]);
-    let parcel = &errand.parcel;
-    assert!(parcel.keys[0].replace && parcel.login == [b"keys", b"copy"] && parcel.timeout_ms == 1000);
+    let sending = test.begin(&["MIGRATE", "host", "7000", "a", "0", "0", "COPY", "REPLACE", "AUTH2", "keys", "copy"]);
+    let migration = &sending.migration;
+    assert!(migration.keys[0].replace && migration.login == [b"keys", b"copy"] && migration.timeout_ms == 1000);
     test.server.run(test.other, &["APPEND", "a", "0"]);
-    test.arrive(&errand, &[true]);
+    test.arrive(&sending, &[true]);
     test.reply("+OK\r\n");
     test.left(":3\r\n");
 }
@@ -109,19 +109,19 @@ fn copies_stay() {
 #[test]
 fn no_change_is_lost_on_the_way() {
     let mut test = Test::new();
-    let errand = test.begin(&ALL);
+    let sending = test.begin(&ALL);
     test.server.run(test.other, &["APPEND", "a", "0"]);
-    test.arrive(&errand, &[true, true]);
+    test.arrive(&sending, &[true, true]);
     let again = test.next();
     test.left(":3\r\n");
-    assert_eq!((again.parcel.keys.len(), again.parcel.arrived.len()), (1, 1));
-    assert!(again.parcel.keys[0].replace && again.parcel.keys[0].key == b"a");
+    assert_eq!((again.migration.keys.len(), again.migration.arrived.len()), (1, 1));
+    assert!(again.migration.keys[0].replace && again.migration.keys[0].key == b"a");
     // A new end of its life is a change, and what was removed here does not come back.
     test.server.run(test.other, &["PERSIST", "b"]);
     test.server.run(test.other, &["DEL", "a"]);
     test.arrive(&again, &[true]);
     let third = test.next();
-    assert_eq!((third.parcel.keys.len(), third.parcel.arrived.len(), third.parcel.keys[0].ttl_ms), (1, 0, 0));
+    assert_eq!((third.migration.keys.len(), third.migration.arrived.len(), third.migration.keys[0].ttl_ms), (1, 0, 0));
     test.arrive(&third, &[true]);
     test.reply("+OK\r\n");
     test.left(":1\r\n");
@@ -137,8 +137,8 @@ fn big_values_are_shared() {
         test.server.run(test.other, &words);
     }
     test.server.run(test.other, &["SETRANGE", "text", "200000", "x"]);
-    let errand = test.begin(&["MIGRATE", "host", "7000", "", "0", "0", "KEYS", "set", "text"]);
-    let contents: Vec<&Content> = errand.parcel.keys.iter().map(|sent| &sent.content).collect();
+    let sending = test.begin(&["MIGRATE", "host", "7000", "", "0", "0", "KEYS", "set", "text"]);
+    let contents: Vec<&Content> = sending.migration.keys.iter().map(|sent| &sent.content).collect();
     assert!(matches!(contents[..], [Content::Tree(..), Content::Text(_)]), "{contents:?}");
     for (content, key) in contents.iter().zip(["set", "text"]) {
         let dumped = test.server.send(test.other, format!("DUMP {key}\r\n").as_bytes());
@@ -147,9 +147,9 @@ fn big_values_are_shared() {
     }
     test.server.run(test.other, &["SADD", "set", "one more"]);
     test.server.run(test.other, &["SETRANGE", "text", "0", "y"]);
-    test.arrive(&errand, &[true, true]);
+    test.arrive(&sending, &[true, true]);
     let again = test.next();
-    assert_eq!(again.parcel.keys.len(), 2);
+    assert_eq!(again.migration.keys.len(), 2);
     test.arrive(&again, &[true, true]);
     test.reply("+OK\r\n");
     assert_eq!(test.server.run(test.other, &["EXISTS", "set", "text"]), ":0\r\n");
@@ -159,15 +159,15 @@ fn big_values_are_shared() {
 #[test]
 fn what_never_rests_stays() {
     let mut test = Test::new();
-    let mut errand = test.begin(&ALL);
+    let mut sending = test.begin(&ALL);
     let mut rounds = 1;
     loop {
         test.server.run(test.other, &["APPEND", "a", "0"]);
-        test.arrive(&errand, &[true; 2][..errand.parcel.keys.len()]);
-        test.server.prepare();
+        test.arrive(&sending, &[true; 2][..sending.migration.keys.len()]);
+        test.server.finish_work();
         let again = test.shelf.0.lock().expect("no test panics while holding it").pop();
         let Some(again) = again else { break };
-        errand = again;
+        sending = again;
         rounds += 1;
     }
     assert_eq!(rounds, 3);
@@ -183,19 +183,19 @@ fn what_never_rests_stays() {
 #[test]
 fn what_was_not_taken_stays() {
     let mut test = Test::new();
-    let errand = test.begin(&ALL);
+    let sending = test.begin(&ALL);
     let refusal = Some(b"BUSYKEY Target key name already exists.".to_vec());
-    test.end(&errand, Arrival { is_there: vec![false, true], refusal, failure: None });
+    test.end(&sending, SendOutcome { is_there: vec![false, true], refusal, failure: None });
     test.reply("-ERR Target instance replied with error: BUSYKEY Target key name already exists.\r\n");
     test.left(":2\r\n");
-    let errand = test.begin(&["MIGRATE", "host", "7000", "", "0", "0", "KEYS", "a", "c"]);
+    let sending = test.begin(&["MIGRATE", "host", "7000", "", "0", "0", "KEYS", "a", "c"]);
     let failure = Some("reading from host:7000: no answer".to_owned());
-    test.end(&errand, Arrival { is_there: vec![true], refusal: None, failure });
+    test.end(&sending, SendOutcome { is_there: vec![true], refusal: None, failure });
     test.reply("-IOERR error or timeout reading from host:7000: no answer\r\n");
     test.left(":1\r\n");
-    let errand = test.begin(&["MIGRATE", "host", "7000", "c", "0", "0"]);
+    let sending = test.begin(&["MIGRATE", "host", "7000", "c", "0", "0"]);
     let failure = Some("connecting to host:7000: refused".to_owned());
-    test.end(&errand, Arrival { failure, ..Arrival::default() });
+    test.end(&sending, SendOutcome { failure, ..SendOutcome::default() });
     test.reply("-IOERR error or timeout connecting to host:7000: refused\r\n");
     test.left(":1\r\n");
 }
@@ -237,11 +237,11 @@ fn wrong_requests_send_nothing() {
 #[test]
 fn who_leaves_keeps_the_keys_here() {
     let mut test = Test::new();
-    let errand = test.begin(&ALL);
+    let sending = test.begin(&ALL);
     test.server.executor.close(test.client);
-    errand.end(Arrival { is_there: vec![true, true], ..Arrival::default() });
+    sending.end(SendOutcome { is_there: vec![true, true], ..SendOutcome::default() });
     test.server.executor.end_wait(test.client);
-    test.server.prepare();
+    test.server.finish_work();
     test.left(":3\r\n");
 }
 
@@ -268,10 +268,10 @@ fn fetches_come_before_sending() {
         server.run(client, &["MSET", "a", "1", "b", "2"]);
         let reply = server.run(client, &["MIGRATE", "host", "7000", "", "0", "0", "KEYS", "a", "b"]);
         assert_eq!(reply, "", "round {round}");
-        let errand = shelf.0.lock().expect("no test panics while holding it").pop().expect("it is sent");
-        errand.end(Arrival { is_there: vec![true, true], ..Arrival::default() });
+        let sending = shelf.0.lock().expect("no test panics while holding it").pop().expect("it is sent");
+        sending.end(SendOutcome { is_there: vec![true, true], ..SendOutcome::default() });
         server.executor.end_wait(client);
-        server.prepare();
+        server.finish_work();
         assert_eq!(server.send(client, b""), b"+OK\r\n");
         assert!(shelf.0.lock().expect("no test panics while holding it").is_empty(), "sent twice in round {round}");
         server.assert_replica_agrees();

@@ -459,9 +459,9 @@ fn a_walk_leaves_turns_to_others() {
     both.server.replies(both.redis);
     both.server.feed(both.ssdb, &packet(&["keys", "''", "''", "2"]));
     let mut turns = 0;
-    while both.server.executor.is_preparing() {
+    while both.server.executor.has_work() {
         turns += 1;
-        both.server.executor.prepare();
+        both.server.executor.step_work();
         assert_eq!(both.ask("GET key:00001"), "$1\r\n1\r\n");
     }
     let reply = both.server.replies(both.ssdb);

@@ -3,7 +3,7 @@
 use crate::error::{REPLY_TOO_LONG_TEXT, check_reply};
 use crate::limits::REPLY_BYTES_MAX;
 use crate::permutation::Permutation;
-use crate::work::reply::{PIECE_BYTES, Telling, held_bytes};
+use crate::work::reply::{LongReply, PIECE_BYTES, held_bytes};
 use crate::{Ctx, Stop};
 use base::Rng;
 use engine::{Encoding, Entry, SharedBig, Value};
@@ -136,7 +136,7 @@ struct Drawing {
     write: Box<Write>,
 }
 
-impl Telling for Drawing {
+impl LongReply for Drawing {
     fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
         let (start, mut drawn) = (reply.len(), 0u64);
         for _ in 0..PLACES_MAX {
@@ -183,7 +183,7 @@ impl Ctx<'_> {
         self.reply.array(count.saturating_mul(parts) as usize);
         let mut rng = Rng::new(self.ks.random_below(u64::MAX));
         let way = Way::of(draw, len, &mut rng);
-        self.reply_telling(Drawing { from, len, rng, way, write: Box::new(write) })?;
+        self.reply_long(Drawing { from, len, rng, way, write: Box::new(write) })?;
         check_reply(self.reply)
     }
 }

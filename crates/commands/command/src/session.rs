@@ -7,8 +7,8 @@ use crate::blocking::{Awaited, Block};
 use crate::caching::Caching;
 use crate::clients::{Address, ClientInfo};
 use crate::table::Row;
-use crate::work::reply::Rest;
-use crate::work::steps::Preparation;
+use crate::work::reply::ReplyRest;
+use crate::work::steps::PendingWork;
 use base::{DbIndex, Lsn, UnixMs};
 use engine::WriteClass;
 use push::Subscriptions;
@@ -65,9 +65,9 @@ pub struct Session {
     /// The wait of its last command: nothing more runs until it is over.
     pub block: Option<Block>,
     /// What the reply to its last command still lacks: nothing more runs before the last piece is written.
-    pub rest: Option<Rest>,
-    /// What its command has begun to prepare: it waits, and then runs again.
-    pub preparation: Option<Preparation>,
+    pub rest: Option<ReplyRest>,
+    /// The work that its command has begun: it waits, and then runs again.
+    pub pending: Option<PendingWork>,
     /// Whether its command runs for the first time.
     pub attempt: Attempt,
     /// Its script uses keys that it has not declared: it runs again, with all shards locked.
@@ -181,8 +181,8 @@ impl Session {
 
     /// Whether its command waits for what it prepares.
     #[inline]
-    pub fn is_preparing(&self) -> bool {
-        self.preparation.as_ref().is_some_and(|preparation| preparation.goes_on())
+    pub fn has_work(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| pending.goes_on())
     }
 
     /// Whether a request can run at once: logged in as a user with every right, outside MULTI, without subscriptions.
@@ -229,7 +229,7 @@ impl Session {
             held_until: None,
             block: None,
             rest: None,
-            preparation: None,
+            pending: None,
             attempt: Attempt::First,
             locks_all: false,
             last_write: Lsn(0),

@@ -1,6 +1,6 @@
 //! Long replies, a piece at a time; see [`command::work::reply`].
 
-use command::work::reply::{PIECE_BYTES, Telling};
+use command::work::reply::{LongReply, PIECE_BYTES};
 use command::{Ctx, Stop};
 use engine::SharedBig;
 use proto::ReplyBuffer;
@@ -22,7 +22,7 @@ struct Elements {
     write: Box<Write>,
 }
 
-impl Telling for Elements {
+impl LongReply for Elements {
     fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
         let start = reply.len();
         let end = self.places.end.min(self.places.start.saturating_add(ELEMENTS_MAX));
@@ -49,7 +49,7 @@ struct Packet {
     written: usize,
 }
 
-impl Telling for Packet {
+impl LongReply for Packet {
     fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
         let end = self.written.saturating_add(PIECE_BYTES).min(self.bytes.len());
         reply.packet_part(self.bytes.get(self.written..end).unwrap_or_default());
@@ -77,13 +77,13 @@ pub fn reply_tree(
     places: Range<usize>,
     write: impl Fn(Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send + 'static,
 ) -> Result<(), Stop> {
-    ctx.reply_telling(Elements { tree, places, write: Box::new(write) })
+    ctx.reply_long(Elements { tree, places, write: Box::new(write) })
 }
 
 /// Answers with blocks that were written before, and ends the reply.
 pub fn reply_packet(ctx: &mut Ctx<'_>, mut bytes: Vec<u8>) -> Result<(), Stop> {
     bytes.push(b'\n');
-    ctx.reply_telling(Packet { bytes, written: 0 })
+    ctx.reply_long(Packet { bytes, written: 0 })
 }
 
 /// Adds a block to a reply that is being made.

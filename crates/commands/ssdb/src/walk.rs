@@ -104,9 +104,9 @@ pub fn names(ctx: &mut Ctx<'_>, kind: Type, range: &Range<'_>) -> Result<(), Sto
         answer::done(ctx.reply);
         return Ok(());
     }
-    let mut walk = ctx.take_prepared::<Walk>().map_or_else(|| Walk::new(range), |walk| *walk);
+    let mut walk = ctx.take_work::<Walk>().map_or_else(|| Walk::new(range), |walk| *walk);
     if !walk.look(ctx, kind, range)? {
-        return Err(ctx.prepare(walk));
+        return Err(ctx.begin_work(walk));
     }
     walk.order();
     for name in &walk.names {
@@ -124,17 +124,17 @@ pub fn values(ctx: &mut Ctx<'_>, range: &Range<'_>) -> Result<(), Stop> {
         answer::done(ctx.reply);
         return Ok(());
     }
-    let mut walk = ctx.take_prepared::<Walk>().map_or_else(|| Walk::new(range), |walk| *walk);
+    let mut walk = ctx.take_work::<Walk>().map_or_else(|| Walk::new(range), |walk| *walk);
     if walk.cursor.is_some() {
         if walk.look(ctx, Type::String, range)? {
             walk.order();
         }
-        return Err(ctx.prepare(walk));
+        return Err(ctx.begin_work(walk));
     }
     match walk.write_values(ctx) {
-        Err(Fetch) => return Err(ctx.keep_prepared(walk)),
+        Err(Fetch) => return Err(ctx.keep_work(walk)),
         Ok(()) if walk.packet.len() > REPLY_BYTES_MAX => return Err(REPLY_TOO_LONG),
-        Ok(()) if walk.written < walk.names.len() => return Err(ctx.prepare(walk)),
+        Ok(()) if walk.written < walk.names.len() => return Err(ctx.begin_work(walk)),
         Ok(()) => {}
     }
     reply_packet(ctx, walk.packet)

@@ -301,12 +301,12 @@ fn remove(ctx: &mut Ctx<'_>, find: impl FnOnce(&View<'_>) -> Range<u64>, event: 
 /// The removal of many ranks of a tree, prepared; `None` when it is to be done at once.
 fn removing(ctx: &mut Ctx<'_>, key: &Key<'_>, ranks: &Range<u64>) -> Result<Option<Box<Removing>>, Stop> {
     let Some(tree) = tree(ctx, key)? else { return Ok(None) };
-    let prepared = ctx.take_prepared::<Removing>().filter(|removing| removing.is_of(&tree, ranks));
-    if prepared.is_some() || !ctx.may_prepare() {
+    let prepared = ctx.take_work::<Removing>().filter(|removing| removing.is_of(&tree, ranks));
+    if prepared.is_some() || !ctx.may_begin_work() {
         return Ok(prepared);
     }
     match Removing::begin(&tree, ranks.clone()) {
-        Some(removing) => Err(ctx.prepare(removing)),
+        Some(removing) => Err(ctx.begin_work(removing)),
         None => Ok(None),
     }
 }

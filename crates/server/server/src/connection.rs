@@ -12,8 +12,8 @@ use command::blocking::Block;
 use command::clients::{Activity, Held};
 use command::session::Session;
 use command::table::Row;
-use command::work::reply::Rest;
-use command::work::steps::Preparation;
+use command::work::reply::ReplyRest;
+use command::work::steps::PendingWork;
 use parking_lot::Mutex;
 use proto::ReplyBuffer;
 use std::collections::VecDeque;
@@ -118,7 +118,7 @@ impl Connection {
 
     /// Whether another worker may serve it for a while: none of its commands waits, and none prepares anything.
     pub(crate) fn is_lendable(&self) -> bool {
-        self.session.block.is_none() && self.session.preparation.is_none()
+        self.session.block.is_none() && self.session.pending.is_none()
     }
 
     /// It goes to another worker: it is in none of the lists of this one, and what waits is tried again there.
@@ -131,7 +131,7 @@ impl Connection {
     pub fn is_movable(&self) -> bool {
         let session = &self.session;
         let receives = session.subscriptions.is_some() || session.tracking.is_some() || session.monitor;
-        let waits = session.is_busy() || session.preparation.is_some() || session.held_until.is_some();
+        let waits = session.is_busy() || session.pending.is_some() || session.held_until.is_some();
         !(receives || waits || self.paused || session.close_after_replies || self.watching)
             && self.waiting.is_empty()
             && self.backlog.is_empty()
@@ -172,8 +172,8 @@ impl Connection {
             reply_buffer_bytes: self.reply.held_bytes()
                 + self.held.held_bytes()
                 + self.behind.as_ref().map_or(0, |behind| behind.output.held_bytes())
-                + self.session.rest.as_ref().map_or(0, Rest::held_bytes)
-                + self.session.preparation.as_ref().map_or(0, Preparation::held_bytes),
+                + self.session.rest.as_ref().map_or(0, ReplyRest::held_bytes)
+                + self.session.pending.as_ref().map_or(0, PendingWork::held_bytes),
         }
     }
 

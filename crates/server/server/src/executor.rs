@@ -144,8 +144,8 @@ pub struct Executor {
     fetching: fetching::Fetching,
     /// Connections with writes waiting for room, of the log or of a checkpoint, and when they were last tried.
     waiting_for_room: Vec<usize>,
-    /// Connections whose request is being prepared.
-    preparing: VecDeque<usize>,
+    /// Connections whose request has begun work.
+    working: VecDeque<usize>,
     tried_for_room: UnixMs,
     /// One of those waits for memory that is being freed, by its tries among others.
     awaits_memory: bool,
@@ -202,7 +202,7 @@ impl Executor {
             waiting: Vec::new(),
             fetching: fetching::Fetching::default(),
             waiting_for_room: Vec::new(),
-            preparing: VecDeque::new(),
+            working: VecDeque::new(),
             tried_for_room: now,
             awaits_memory: false,
             blocked: Blocked::default(),
@@ -251,7 +251,7 @@ impl Executor {
         self.to_send.retain(|other| *other != id);
         self.waiting.retain(|other| *other != id);
         self.waiting_for_room.retain(|other| *other != id);
-        self.preparing.retain(|other| *other != id);
+        self.working.retain(|other| *other != id);
         self.forget_rows(id);
         let mut connection = self.connections.remove(id)?;
         connection.listed = false;

@@ -560,7 +560,7 @@ fn may_publish(session: &Session, row: &Row, tells_changes: bool) -> bool {
 #[cold]
 fn ask_for_all_keys(ctx: &mut Ctx<'_>) {
     // What is being prepared has its rows.
-    if ctx.session.is_preparing() || !ctx.ks.may_fetch() {
+    if ctx.session.has_work() || !ctx.ks.may_fetch() {
         return;
     }
     if !matches!(ctx.spec.locks_in(&ctx.args), Locks::Keys | Locks::Declared | Locks::All) {
@@ -591,7 +591,7 @@ impl Request<'_, '_> {
     #[inline]
     fn call(&mut self, txn: &mut Txn<'_>) -> Result<u64, Fetch> {
         let (row, args, turn) = (self.row, self.args, self.turn);
-        if turn.shared.watchers.has_any() && self.session.preparation.is_none() {
+        if turn.shared.watchers.has_any() && self.session.pending.is_none() {
             // Under the locks: a request that has to wait for them is shown once, when it runs. One that prepares
             // something was shown when it began.
             turn.show(self.session, row, args);

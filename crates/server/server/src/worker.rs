@@ -242,7 +242,7 @@ impl Worker {
                 () if gathers => Duration::ZERO,
                 () if busy || !self.ready.is_empty() || !self.unfinished.is_empty() => Duration::ZERO,
                 () if !self.handshakes.is_empty() => Duration::ZERO,
-                () if self.executor.is_preparing() || self.executor.awaits_memory() => Duration::ZERO,
+                () if self.executor.has_work() || self.executor.awaits_memory() => Duration::ZERO,
                 () if self.executor.has_fetched() => Duration::ZERO,
                 () if self.log_has_advanced() || self.executor.has_deliveries() => Duration::ZERO,
                 () if self.upkeep.is_saving() || self.executor.is_retrying() || !self.held.is_empty() => {
@@ -295,7 +295,7 @@ impl Worker {
             if self.executor.has_waiting() {
                 self.executor.run_waiting(is_woken);
             }
-            self.executor.prepare();
+            self.executor.step_work();
             self.send_unfinished();
             let has_clients = !self.ready.is_empty() || self.executor.has_waiting();
             self.read_ready();

@@ -407,7 +407,7 @@ fn run_long(
         // A client's read.
         types::zset::read(ctx.ks, key)?;
         ctx.reply.array(hits.0.len());
-        return ctx.reply_telling(Telling { hits, told: 0, tree, query });
+        return ctx.reply_long(Replying { hits, told: 0, tree, query });
     };
     let distance_unit = query.stores_distance.then_some(query.unit);
     let made = ctx.made_elsewhere(operand, move || {
@@ -430,7 +430,7 @@ fn run_long(
 }
 
 /// What a long search has found, on its way to a client.
-struct Telling {
+struct Replying {
     hits: Hits,
     told: usize,
     tree: SharedBig,
@@ -443,7 +443,7 @@ const TOLD_AT_ONCE: usize = 64;
 /// The most members of a piece: each is a way through the tree.
 const PIECE_MEMBERS_MAX: usize = 256;
 
-impl reply::Telling for Telling {
+impl reply::LongReply for Replying {
     fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
         let (start, view) = (reply.len(), View::of(Stored::Big(&self.tree)));
         let first = self.told;

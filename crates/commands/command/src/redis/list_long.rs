@@ -2,7 +2,7 @@
 
 use crate::Ctx;
 use crate::error::Stop;
-use crate::work::reply::{PIECE_BYTES, Telling};
+use crate::work::reply::{LongReply, PIECE_BYTES};
 use crate::work::thread::Operand;
 use engine::{Encoding, Key, SharedBig, Type, Value};
 use proto::ReplyBuffer;
@@ -122,7 +122,7 @@ pub(super) fn pop(
 /// Replies indexes as an array.
 pub(super) fn reply_positions(ctx: &mut Ctx<'_>, positions: Vec<u64>) -> Result<(), Stop> {
     ctx.reply.array(positions.len());
-    ctx.reply_telling(Positions { positions, told: 0 })
+    ctx.reply_long(Positions { positions, told: 0 })
 }
 
 /// Indexes on their way to a client.
@@ -134,7 +134,7 @@ struct Positions {
 /// Indexes looked at between two looks at the size of a piece.
 const TOLD_AT_ONCE: usize = 256;
 
-impl Telling for Positions {
+impl LongReply for Positions {
     fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
         let start = reply.len();
         while let Some(rest) = self.positions.get(self.told..).filter(|rest| !rest.is_empty()) {

@@ -4,7 +4,7 @@ use crate::clients::Clients;
 use crate::error::{self, Stop};
 use crate::limits::REPLY_BYTES_MAX;
 use crate::spec::{Argument, Docs, Keyword};
-use crate::work::remote::{Arrival, Carrier, Carrying, Content, Errand, Parcel, SentKey};
+use crate::work::remote::{Content, Migration, Migrator, RemoteWork, SendOutcome, Sending, SentKey};
 use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -81,24 +81,24 @@ fn keys_word(args: &Args<'_>) -> Option<usize> {
 fn migrate(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let options = Options::parse(ctx)?;
     let found = read(ctx, &options)?;
-    let Some(carrying) = ctx.take_prepared::<Carrying>() else {
+    let Some(remote) = ctx.take_work::<RemoteWork>() else {
         return match found.is_empty() {
             true => no_key(ctx),
             false => send(ctx, &options, found, Vec::new()),
         };
     };
-    let Parcel { keys, arrived, .. } = &carrying.0.parcel;
-    let Some(arrival) = carrying.0.arrival() else { return Err(UNKNOWN) };
-    let answered = keys.iter().zip(&arrival.is_there).filter(|(_, is_there)| **is_there).map(|(sent, _)| sent);
+    let Migration { keys, arrived, .. } = &remote.0.migration;
+    let Some(outcome) = remote.0.outcome() else { return Err(UNKNOWN) };
+    let answered = keys.iter().zip(&outcome.is_there).filter(|(_, is_there)| **is_there).map(|(sent, _)| sent);
     let there: BTreeMap<&[u8], &SentKey> = arrived.iter().chain(answered).map(|sent| (&sent.key[..], sent)).collect();
     // A key that another command has removed here stays on the other server, as if the removal had come later.
     let found = found.into_iter().filter_map(|now| Some((*there.get(&now.key[..])?, now)));
     let (same, changed): (Vec<_>, Vec<_>) = found.partition(|(sent, now)| now.is_same(sent));
-    let error = error(arrival);
+    let error = error(outcome);
     if options.copy {
         return error.map_or_else(|| ok(ctx), Err);
     }
-    if error.is_none() && !changed.is_empty() && ctx.may_prepare() {
+    if error.is_none() && !changed.is_empty() && ctx.may_begin_work() {
         // Sent again, over what was sent before.
         let again = changed.into_iter().map(|(_, now)| SentKey { replace: true, ..now }).collect();
         return send(ctx, &options, again, same.into_iter().map(|(_, now)| now).collect());
@@ -117,10 +117,10 @@ fn migrate(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 }
 
 /// What went wrong on the way.
-fn error(arrival: &Arrival) -> Option<Stop> {
+fn error(outcome: &SendOutcome) -> Option<Stop> {
     let refused = |text: &Vec<u8>| [b"ERR Target instance replied with error: ", &text[..]].concat();
-    let failed = arrival.failure.as_ref().map(|failure| format!("IOERR error or timeout {failure}").into_bytes());
-    failed.or_else(|| arrival.refusal.as_ref().map(refused)).map(Stop::error_with)
+    let failed = outcome.failure.as_ref().map(|failure| format!("IOERR error or timeout {failure}").into_bytes());
+    failed.or_else(|| outcome.refusal.as_ref().map(refused)).map(Stop::error_with)
 }
 
 fn changed_meanwhile(count: usize, of: usize) -> Option<Stop> {
@@ -140,7 +140,7 @@ fn ok(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 const IN_TRANSACTION: Stop =
     Stop::error("ERR MIGRATE cannot send keys inside MULTI, where everybody else would wait for the other server");
 const UNKNOWN: Stop = Stop::error("ERR MIGRATE does not know what became of its keys: they are still here");
-const NO_CARRIER: Stop = Stop::error("ERR MIGRATE is not possible here: this server does not open connections");
+const NO_MIGRATOR: Stop = Stop::error("ERR MIGRATE is not possible here: this server does not open connections");
 const TOO_MUCH: Stop = Stop::error("ERR the keys are more than 512 MB to send at once: name fewer of them");
 
 fn no_key(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
@@ -170,19 +170,26 @@ fn read(ctx: &mut Ctx<'_>, options: &Options) -> Result<Vec<SentKey>, Stop> {
 
 /// Has them sent, and the request run again when they have been.
 fn send(ctx: &mut Ctx<'_>, options: &Options, keys: Vec<SentKey>, arrived: Vec<SentKey>) -> Result<(), Stop> {
-    if !ctx.may_prepare() {
+    if !ctx.may_begin_work() {
         return Err(IN_TRANSACTION);
     }
-    let carrier = ctx.host.find::<Arc<dyn Carrier>>().ok_or(NO_CARRIER)?;
+    let migrator = ctx.host.find::<Arc<dyn Migrator>>().ok_or(NO_MIGRATOR)?;
     let text = |at: usize| String::from_utf8_lossy(&ctx.args[at]).into_owned();
     let login = options.login.clone().map(|at| ctx.args[at].to_vec()).collect();
-    let parcel =
-        Parcel { host: text(1), port: text(2), db: options.db, timeout_ms: options.timeout_ms, login, keys, arrived };
+    let migration = Migration {
+        host: text(1),
+        port: text(2),
+        db: options.db,
+        timeout_ms: options.timeout_ms,
+        login,
+        keys,
+        arrived,
+    };
     let info = &ctx.session.info;
     let closer = ctx.host.find::<Clients>().and_then(Clients::closer);
-    let errand = Arc::new(Errand::new(parcel, info.worker(), info.id, closer));
-    carrier.carry(errand.clone());
-    Err(ctx.prepare(Carrying(errand)))
+    let sending = Arc::new(Sending::new(migration, info.worker(), info.id, closer));
+    migrator.send(sending.clone());
+    Err(ctx.begin_work(RemoteWork(sending)))
 }
 
 struct Options {

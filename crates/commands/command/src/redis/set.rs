@@ -336,16 +336,16 @@ fn pop_many(ctx: &mut Ctx<'_>, key: &Key<'_>, count: u64) -> Result<bool, Stop> 
         types::set::pop_all(ctx.ks, key);
         tree
     } else if let Some(mut popping) =
-        ctx.take_prepared::<Popping>().filter(|popping| popping.is_of(&tree, count, is_recorded))
+        ctx.take_work::<Popping>().filter(|popping| popping.is_of(&tree, count, is_recorded))
     {
         let Popped { rest, popped, changes } = popping.take();
         drop(tree);
         types::set::pop_made(ctx.ks, key, rest, &changes);
         SharedBig::new(Big::Set(popped))
-    } else if ctx.may_prepare()
+    } else if ctx.may_begin_work()
         && let Some(popping) = Popping::begin(&tree, count, types::set::generator(ctx.ks), is_recorded)
     {
-        return Err(ctx.prepare(popping));
+        return Err(ctx.begin_work(popping));
     } else {
         return Ok(false);
     };

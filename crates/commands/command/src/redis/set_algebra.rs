@@ -3,7 +3,7 @@
 use super::set::{reply_member, write_members};
 use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs};
-use crate::work::reply::{Making, Telling};
+use crate::work::reply::{LongReply, Stepwise};
 use crate::work::steps::Building;
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use engine::Encoding;
@@ -114,7 +114,7 @@ static SDIFFSTORE: CommandSpec = storing(
 fn reply(ctx: &mut Ctx<'_>, operation: Operation) -> Result<(), Stop> {
     let combination = Combination::read(ctx.ks, operation, ctx.args.from(1))?;
     match combination.in_steps() {
-        Ok(steps) => ctx.reply_making(steps, write_members),
+        Ok(steps) => ctx.reply_stepwise(steps, write_members),
         Err(combination) => {
             let reply = &mut *ctx.reply;
             let (open, mut len) = (reply.begin_set(), 0usize);
@@ -128,7 +128,7 @@ fn reply(ctx: &mut Ctx<'_>, operation: Operation) -> Result<(), Stop> {
     }
 }
 
-impl Making for Steps {
+impl Stepwise for Steps {
     fn step(&mut self) -> bool {
         Self::step(self)
     }
@@ -155,13 +155,13 @@ impl Making for Steps {
 fn store(ctx: &mut Ctx<'_>, operation: Operation) -> Result<(), Stop> {
     let to = ctx.key(1);
     let combination = Combination::read(ctx.ks, operation, ctx.args.from(2))?;
-    let (prepared, is_recorded) = (ctx.take_prepared::<Building<Steps>>(), ctx.ks.is_recorded());
+    let (prepared, is_recorded) = (ctx.take_work::<Building<Steps>>(), ctx.ks.is_recorded());
     let prepared = prepared.filter(|building| building.making.is_of(&combination));
     let len = if let Some((tree, changes)) = prepared.as_ref().and_then(|building| building.made(is_recorded)) {
         types::set::store_made(ctx.ks, &to, operation, tree, changes)?
-    } else if ctx.may_prepare() {
+    } else if ctx.may_begin_work() {
         match combination.in_steps() {
-            Ok(steps) => return Err(ctx.prepare(Building::new(steps, is_recorded))),
+            Ok(steps) => return Err(ctx.begin_work(Building::new(steps, is_recorded))),
             Err(combination) => types::set::store(ctx.ks, &to, combination)?,
         }
     } else {
@@ -174,7 +174,7 @@ fn store(ctx: &mut Ctx<'_>, operation: Operation) -> Result<(), Stop> {
 /// The length of an intersection that is counted in steps.
 struct Counting(Steps);
 
-impl Telling for Counting {
+impl LongReply for Counting {
     fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
         let goes_on = self.0.step();
         if !goes_on {
@@ -231,7 +231,7 @@ fn sintercard(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         at = value.saturating_add(1);
     }
     match Combination::read(ctx.ks, Operation::Intersection, ctx.args.from(2).take(keys))?.in_steps() {
-        Ok(steps) => ctx.reply_telling(Counting(steps.counting(limit))),
+        Ok(steps) => ctx.reply_long(Counting(steps.counting(limit))),
         Err(combination) => {
             ctx.reply.integer(combination.count(limit) as i64);
             Ok(())

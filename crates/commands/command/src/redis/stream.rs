@@ -180,7 +180,7 @@ fn reply_range(ctx: &mut Ctx<'_>, start: Id, end: Id, is_reversed: bool) -> Resu
     if !is_written {
         let mut parts = Parts::default();
         parts.add(ctx, &key, Asked { start, end, is_reversed, count }, None)?;
-        ctx.reply_telling(parts)?;
+        ctx.reply_long(parts)?;
     }
     Ok(())
 }

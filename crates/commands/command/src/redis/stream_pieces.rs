@@ -4,7 +4,7 @@
 //! entries has a hundred thousand nodes. What fits one piece is written at once, and costs nothing of this.
 
 use super::stream_ids::reply_entry;
-use crate::work::reply::{PIECE_BYTES, Telling, held_bytes};
+use crate::work::reply::{LongReply, PIECE_BYTES, held_bytes};
 use crate::{Ctx, Stop};
 use engine::{Key, SharedBig, Value};
 use proto::ReplyBuffer;
@@ -77,7 +77,7 @@ impl Parts {
     }
 }
 
-impl Telling for Parts {
+impl LongReply for Parts {
     fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
         let bytes = reply.len();
         while let Some(part) = self.0.front_mut() {

@@ -242,7 +242,7 @@ fn reply_in_pieces(ctx: &mut Ctx<'_>, request: &Request<'_>, after: &[Id]) -> Re
         true => ctx.reply.map(parts.len()),
         false => ctx.reply.array(parts.len()),
     }
-    ctx.reply_telling(parts)
+    ctx.reply_long(parts)
 }
 
 /// The arguments of a wait that begins, where they mean something else later on: `$` is the last id of now.

@@ -3,7 +3,7 @@
 use super::zset_reply;
 use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs};
-use crate::work::reply::{Making, Telling};
+use crate::work::reply::{LongReply, Stepwise};
 use crate::work::steps::Building;
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use proto::ReplyBuffer;
@@ -135,7 +135,7 @@ struct Reading {
     with_scores: bool,
 }
 
-impl Making for Reading {
+impl Stepwise for Reading {
     fn step(&mut self) -> bool {
         self.steps.step()
     }
@@ -165,7 +165,7 @@ fn read(ctx: &mut Ctx<'_>, operation: Operation) -> Result<(), Stop> {
     let with_scores = asked.with_scores;
     asked.sources = match Steps::begin(asked.sources, in_steps, asked.aggregate) {
         Ok(steps) => {
-            return ctx.reply_making(Reading { steps, with_scores }, move |_, stored, places, reply| {
+            return ctx.reply_stepwise(Reading { steps, with_scores }, move |_, stored, places, reply| {
                 let entries = View::of(stored).forward(places.start as u64).take(places.len());
                 entries.for_each(|entry| zset_reply::row(reply, with_scores, &entry));
             });
@@ -181,7 +181,7 @@ fn store(ctx: &mut Ctx<'_>, operation: Operation, event: &'static str) -> Result
     let mut asked = Asked::read(ctx, operation, 2, true)?;
     let to = ctx.key(1);
     let is_there = types::zset::is_there(ctx.ks, &to)?;
-    let (prepared, is_recorded) = (ctx.take_prepared::<Building<Reading>>(), ctx.ks.is_recorded());
+    let (prepared, is_recorded) = (ctx.take_work::<Building<Reading>>(), ctx.ks.is_recorded());
     let (in_steps, aggregate) = (operation.in_steps(), asked.aggregate);
     if let Some(building) = prepared
         && building.making.steps.is_of(&mut asked.sources, in_steps, aggregate)
@@ -191,9 +191,9 @@ fn store(ctx: &mut Ctx<'_>, operation: Operation, event: &'static str) -> Result
         ctx.reply.integer(stored as i64);
         return Ok(());
     }
-    if ctx.may_prepare() {
+    if ctx.may_begin_work() {
         asked.sources = match Steps::begin(asked.sources, in_steps, aggregate) {
-            Ok(steps) => return Err(ctx.prepare(Building::new(Reading { steps, with_scores: false }, is_recorded))),
+            Ok(steps) => return Err(ctx.begin_work(Building::new(Reading { steps, with_scores: false }, is_recorded))),
             Err(sources) => sources,
         };
     }
@@ -331,7 +331,7 @@ static ZINTERCARD: CommandSpec = CommandSpec {
 fn zintercard(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let asked = Asked::read(ctx, Operation::IntersectionLen, 1, false)?;
     match Steps::begin(asked.sources, zset::Operation::Intersection, asked.aggregate) {
-        Ok(steps) => ctx.reply_telling(Counting(steps.counting(asked.limit))),
+        Ok(steps) => ctx.reply_long(Counting(steps.counting(asked.limit))),
         Err(sources) => {
             ctx.reply.integer(types::zset::intersection_len(&sources, asked.limit) as i64);
             Ok(())
@@ -342,7 +342,7 @@ fn zintercard(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 /// The length of an intersection that is counted in steps.
 struct Counting(Steps);
 
-impl Telling for Counting {
+impl LongReply for Counting {
     fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
         let goes_on = self.0.step();
         if !goes_on {

@@ -4,7 +4,7 @@ use super::zset::READ_KEY;
 use super::zset_reply;
 use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs};
-use crate::work::reply::Making;
+use crate::work::reply::Stepwise;
 use crate::work::steps::{Building, Work};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use engine::{Encoding, SharedBig};
@@ -354,7 +354,7 @@ fn zrangestore(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let (to, from) = (ctx.key(1), ctx.key(2));
     if let Some(tree) = super::zset::peek_tree(ctx, &from)? {
         let ranks = asked.places(Encoding::BIG, &View::of(Stored::Big(&tree))).ranks;
-        let (prepared, is_recorded) = (ctx.take_prepared::<Building<Copying>>(), ctx.ks.is_recorded());
+        let (prepared, is_recorded) = (ctx.take_work::<Building<Copying>>(), ctx.ks.is_recorded());
         let prepared = prepared.filter(|building| building.making.is_of(&tree, &ranks));
         if let Some(made) = prepared.as_ref().and_then(|building| building.made(is_recorded)) {
             types::zset::read(ctx.ks, &from)?;
@@ -363,8 +363,8 @@ fn zrangestore(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             ctx.reply.integer(stored as i64);
             return Ok(());
         }
-        if let Some(copying) = Copying::begin(&tree, ranks).filter(|_| ctx.may_prepare()) {
-            return Err(ctx.prepare(Building::new(copying, is_recorded)));
+        if let Some(copying) = Copying::begin(&tree, ranks).filter(|_| ctx.may_begin_work()) {
+            return Err(ctx.begin_work(Building::new(copying, is_recorded)));
         }
     }
     let entries: NewSet = match types::zset::read_encoded(ctx.ks, &from)? {
@@ -379,7 +379,7 @@ fn zrangestore(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-impl Making for Copying {
+impl Stepwise for Copying {
     fn step(&mut self) -> bool {
         Self::step(self)
     }
@@ -526,12 +526,12 @@ pub(super) fn removing(
     tree: SharedBig,
     ranks: &ops::Range<u64>,
 ) -> Result<Option<Box<Removing>>, Stop> {
-    let prepared = ctx.take_prepared::<Removing>().filter(|removing| removing.is_of(&tree, ranks));
-    if prepared.is_some() || !ctx.may_prepare() {
+    let prepared = ctx.take_work::<Removing>().filter(|removing| removing.is_of(&tree, ranks));
+    if prepared.is_some() || !ctx.may_begin_work() {
         return Ok(prepared);
     }
     match Removing::begin(&tree, ranks.clone()) {
-        Some(removing) => Err(ctx.prepare(removing)),
+        Some(removing) => Err(ctx.begin_work(removing)),
         None => Ok(None),
     }
 }

@@ -1,8 +1,8 @@
-//! Keys on their way to another server: what MIGRATE hands to the carrier, which has sockets, and what comes back.
+//! Keys on their way to another server: what MIGRATE hands to the migrator, which has sockets, and what comes back.
 //!
 //! ```text
-//! under the locks:  MIGRATE reads its keys --> Parcel --> Carrier::carry, on a thread of the server
-//! without locks:    big payloads are made; the other server answers each RESTORE --> Arrival; the connection wakes
+//! under the locks:  MIGRATE reads its keys --> Migration --> Migrator::send, on a thread of the server
+//! without locks:    big payloads are made; the other server answers each RESTORE --> SendOutcome; the connection wakes
 //! under the locks:  MIGRATE runs again: removes each key that is there and is still what was sent
 //! ```
 //!
@@ -22,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 
 /// Keys to be sent, and where to.
 #[derive(Debug)]
-pub struct Parcel {
+pub struct Migration {
     /// Host name or address.
     pub host: String,
     /// As it was given; a number if it is right.
@@ -122,7 +122,7 @@ impl SentKey {
     }
 }
 
-impl Parcel {
+impl Migration {
     /// The memory it takes.
     pub fn held_bytes(&self) -> usize {
         let each = |sent: &SentKey| {
@@ -132,9 +132,9 @@ impl Parcel {
     }
 }
 
-/// What has become of a parcel.
+/// What has become of a migration.
 #[derive(Debug, Default)]
-pub struct Arrival {
+pub struct SendOutcome {
     /// Of each key, in order, whether the other server has it. Short when it did not answer all.
     pub is_there: Vec<bool>,
     /// The text of the first error that it answered.
@@ -143,31 +143,31 @@ pub struct Arrival {
     pub failure: Option<String>,
 }
 
-/// Sends parcels. A part of the [`Host`](crate::Host), as `Arc<dyn Carrier>`.
-pub trait Carrier: Send + Sync {
-    /// Begins, and does not wait: [`Errand::end`] is called when it is over, from another thread.
-    fn carry(&self, errand: Arc<Errand>);
+/// Sends migrations. A part of the [`Host`](crate::Host), as `Arc<dyn Migrator>`.
+pub trait Migrator: Send + Sync {
+    /// Begins, and does not wait: [`Sending::end`] is called when it is over, from another thread.
+    fn send(&self, sending: Arc<Sending>);
 }
 
-/// A parcel on its way, and the connection that waits for it.
-pub struct Errand {
+/// A migration on its way, and the connection that waits for it.
+pub struct Sending {
     /// What is sent.
-    pub parcel: Parcel,
-    arrival: OnceLock<Arrival>,
+    pub migration: Migration,
+    outcome: OnceLock<SendOutcome>,
     worker: usize,
     client: u64,
     closer: Option<Arc<dyn Closer>>,
 }
 
-impl Errand {
-    /// An errand for a client of a worker; `closer` wakes it.
-    pub fn new(parcel: Parcel, worker: usize, client: u64, closer: Option<Arc<dyn Closer>>) -> Self {
-        Self { parcel, arrival: OnceLock::new(), worker, client, closer }
+impl Sending {
+    /// A sending for a client of a worker; `closer` wakes it.
+    pub fn new(migration: Migration, worker: usize, client: u64, closer: Option<Arc<dyn Closer>>) -> Self {
+        Self { migration, outcome: OnceLock::new(), worker, client, closer }
     }
 
     /// It is over. Only the first call counts.
-    pub fn end(&self, arrival: Arrival) {
-        if self.arrival.set(arrival).is_ok()
+    pub fn end(&self, outcome: SendOutcome) {
+        if self.outcome.set(outcome).is_ok()
             && let Some(closer) = &self.closer
         {
             closer.end_wait(self.worker, self.client);
@@ -175,24 +175,24 @@ impl Errand {
     }
 
     /// What came of it, once it is over.
-    pub fn arrival(&self) -> Option<&Arrival> {
-        self.arrival.get()
+    pub fn outcome(&self) -> Option<&SendOutcome> {
+        self.outcome.get()
     }
 }
 
-/// The wait for an errand.
-pub struct Carrying(pub Arc<Errand>);
+/// The wait of a request for its keys to arrive.
+pub struct RemoteWork(pub Arc<Sending>);
 
-impl Work for Carrying {
+impl Work for RemoteWork {
     fn step(&mut self) -> bool {
         self.is_elsewhere()
     }
 
     fn held_bytes(&self) -> usize {
-        self.0.parcel.held_bytes()
+        self.0.migration.held_bytes()
     }
 
     fn is_elsewhere(&self) -> bool {
-        self.0.arrival().is_none()
+        self.0.outcome().is_none()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! command --header, first piece--> reply buffer --socket--> client
-//!    '--leaves a Rest in its session--> worker: when little is unsent, the next piece --^
+//!    '--leaves a ReplyRest in its session--> worker: when little is unsent, the next piece --^
 //! ```
 //!
 //! A large reply therefore never blocks the command's shard or its worker, and takes no more memory than a piece. What
@@ -35,7 +35,7 @@ const PIECE_ELEMENTS_MAX: usize = 16_384;
 type Write = dyn Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send;
 
 /// A collection that takes long to make, of others as they were when the command ran.
-pub trait Making: Send {
+pub trait Stepwise: Send {
     /// Runs for at most a tenth of a millisecond or so. True while there is more to do.
     fn step(&mut self) -> bool;
 
@@ -53,7 +53,7 @@ pub trait Making: Send {
 }
 
 /// A reply that goes its own way through what it shows.
-pub trait Telling: Send {
+pub trait LongReply: Send {
     /// Appends about [`PIECE_BYTES`], or does a step towards them; false when it was the last.
     fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool;
 
@@ -62,9 +62,9 @@ pub trait Telling: Send {
 }
 
 /// What a reply still lacks.
-pub struct Rest(Box<dyn Telling>);
+pub struct ReplyRest(Box<dyn LongReply>);
 
-impl Rest {
+impl ReplyRest {
     /// Appends the next piece, or does a step towards the first; false when it was the last.
     pub fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
         self.0.write_piece(reply)
@@ -92,14 +92,14 @@ struct Elements {
 enum Source {
     Tree(SharedBig),
     /// Not made yet; nothing is written yet.
-    Making(Box<dyn Making>),
+    Stepwise(Box<dyn Stepwise>),
 }
 
-impl Telling for Elements {
+impl LongReply for Elements {
     fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
         let tree = match &mut self.source {
             Source::Tree(tree) => tree,
-            Source::Making(making) => {
+            Source::Stepwise(making) => {
                 let goes_on = making.step();
                 if making.made_bytes() > REPLY_BYTES_MAX {
                     reply.error(REPLY_TOO_LONG_TEXT);
@@ -135,7 +135,7 @@ impl Telling for Elements {
     fn held_bytes(&self) -> usize {
         match &self.source {
             Source::Tree(tree) => held_bytes(tree),
-            Source::Making(making) => making.held_bytes(),
+            Source::Stepwise(making) => making.held_bytes(),
         }
     }
 }
@@ -146,7 +146,7 @@ struct Text {
     written: usize,
 }
 
-impl Telling for Text {
+impl LongReply for Text {
     fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
         if self.written == 0 {
             reply.begin_bulk(self.bytes.len());
@@ -181,7 +181,7 @@ impl Ctx<'_> {
             self.reply.bulk(&bytes);
             return Ok(());
         }
-        self.reply_telling(Text { bytes, written: 0 })
+        self.reply_long(Text { bytes, written: 0 })
     }
 
     /// Whether a reply may be left unfinished; where a waiting command is served it may not, since its connection is
@@ -225,31 +225,27 @@ impl Ctx<'_> {
         elements: Range<usize>,
         write: impl Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send + 'static,
     ) -> Result<(), Stop> {
-        self.reply_telling(Elements { source: Source::Tree(tree), elements, write: Box::new(write) })
+        self.reply_long(Elements { source: Source::Tree(tree), elements, write: Box::new(write) })
     }
 
     /// Has a collection made, and writes its elements, as [`Ctx::reply_elements`] does, when it is.
     ///
     /// # Errors
     /// A reply inside EXEC that grows too long.
-    pub fn reply_making(
+    pub fn reply_stepwise(
         &mut self,
-        making: impl Making + 'static,
+        making: impl Stepwise + 'static,
         write: impl Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send + 'static,
     ) -> Result<(), Stop> {
-        self.reply_telling(Elements {
-            source: Source::Making(Box::new(making)),
-            elements: 0..0,
-            write: Box::new(write),
-        })
+        self.reply_long(Elements { source: Source::Stepwise(Box::new(making)), elements: 0..0, write: Box::new(write) })
     }
 
     /// Writes the first piece; the rest follows when the client has taken that.
     ///
     /// # Errors
     /// A reply inside EXEC that grows too long.
-    pub fn reply_telling(&mut self, telling: impl Telling + 'static) -> Result<(), Stop> {
-        let mut rest = Rest(Box::new(telling));
+    pub fn reply_long(&mut self, telling: impl LongReply + 'static) -> Result<(), Stop> {
+        let mut rest = ReplyRest(Box::new(telling));
         let is_whole = self.session.running.is_some();
         let mut goes_on = rest.write_piece(self.reply);
         while goes_on && is_whole {

@@ -12,12 +12,12 @@
 //!     work holds is never changed in place, so that it is still the one under its key exactly if it is the same
 //!     allocation.
 //! F2. A command begins at most [`ATTEMPTS_MAX`] times. A hot operand delays it by no more restarts than that.
-//! F3. Work that others do (keys sent to another server, a [chore](crate::work::thread)) is not stepped; the thread that ends
-//!     it wakes the connection.
+//! F3. Work of other threads ([`thread`](crate::work::thread), [`remote`](crate::work::remote)) is not stepped: the
+//!     thread that ends it wakes the connection.
 //! F4. Inside EXEC, and where a waiting command is served, everything is done at once.
 
 use crate::attempt::Attempt;
-use crate::work::reply::Making;
+use crate::work::reply::Stepwise;
 use crate::{Ctx, Stop};
 use engine::{SharedBig, SharedBytes};
 use std::any::Any;
@@ -45,14 +45,14 @@ pub trait Work: Any + Send {
 }
 
 /// What a request has begun, and will look for when it runs again.
-pub struct Preparation {
+pub struct PendingWork {
     /// Gone once the request has taken it.
     work: Option<Box<dyn Work>>,
     goes_on: bool,
     attempt: u32,
 }
 
-impl Preparation {
+impl PendingWork {
     /// Does a step; true while there is more to do, and false when the request is to run again.
     pub fn step(&mut self) -> bool {
         self.goes_on = self.goes_on && self.work.as_mut().is_some_and(|work| work.step());
@@ -88,29 +88,29 @@ impl Preparation {
 impl Ctx<'_> {
     /// The work that this request has begun before, when it is done and of this kind. Whether it was done with what is
     /// there now, the caller has to see.
-    pub fn take_prepared<W: Work>(&mut self) -> Option<Box<W>> {
-        let preparation = self.session.preparation.as_mut().filter(|preparation| !preparation.goes_on)?;
-        let work: Box<dyn Any> = preparation.work.take()?;
+    pub fn take_work<W: Work>(&mut self) -> Option<Box<W>> {
+        let pending = self.session.pending.as_mut().filter(|pending| !pending.goes_on)?;
+        let work: Box<dyn Any> = pending.work.take()?;
         work.downcast().ok()
     }
 
-    /// Whether [`Ctx::prepare`] may be called.
-    pub fn may_prepare(&self) -> bool {
-        let attempt = self.session.preparation.as_ref().map_or(0, |preparation| preparation.attempt);
+    /// Whether [`Ctx::begin_work`] may be called.
+    pub fn may_begin_work(&self) -> bool {
+        let attempt = self.session.pending.as_ref().map_or(0, |pending| pending.attempt);
         self.session.running.is_none() && self.session.attempt == Attempt::First && attempt < ATTEMPTS_MAX
     }
 
     /// Has the work done, and the request run again from its start. It has changed nothing.
-    pub fn prepare(&mut self, work: impl Work) -> Stop {
-        let attempt = self.session.preparation.as_ref().map_or(0, |preparation| preparation.attempt).saturating_add(1);
-        self.session.preparation = Some(Preparation { work: Some(Box::new(work)), goes_on: true, attempt });
+    pub fn begin_work(&mut self, work: impl Work) -> Stop {
+        let attempt = self.session.pending.as_ref().map_or(0, |pending| pending.attempt).saturating_add(1);
+        self.session.pending = Some(PendingWork { work: Some(Box::new(work)), goes_on: true, attempt });
         Stop::Fetch
     }
 
     /// Keeps work that needs rows, which were asked for. When they are there, the request runs again.
-    pub fn keep_prepared(&mut self, work: impl Work) -> Stop {
-        let attempt = self.session.preparation.as_ref().map_or(1, |preparation| preparation.attempt);
-        self.session.preparation = Some(Preparation { work: Some(Box::new(work)), goes_on: false, attempt });
+    pub fn keep_work(&mut self, work: impl Work) -> Stop {
+        let attempt = self.session.pending.as_ref().map_or(1, |pending| pending.attempt);
+        self.session.pending = Some(PendingWork { work: Some(Box::new(work)), goes_on: false, attempt });
         Stop::Fetch
     }
 }
@@ -125,7 +125,7 @@ pub struct Building<M> {
     progress: Option<Progress>,
 }
 
-impl<M: Making> Building<M> {
+impl<M: Stepwise> Building<M> {
     /// Begins. `is_recorded`: with the changes for the record.
     pub fn new(making: M, is_recorded: bool) -> Self {
         let progress = is_recorded.then(Progress::default);
@@ -140,7 +140,7 @@ impl<M: Making> Building<M> {
     }
 }
 
-impl<M: Making + 'static> Work for Building<M> {
+impl<M: Stepwise + 'static> Work for Building<M> {
     fn step(&mut self) -> bool {
         let Some(tree) = &self.made else {
             if !self.making.step() {

@@ -2,7 +2,7 @@
 //! seconds, and cannot always be interrupted and resumed.
 //!
 //! ```text
-//! under the locks:  command --operands, shared, and what to make of them--> queue --> chore thread: makes it
+//! under the locks:  command --operands, shared, and what to make of them--> queue --> work thread: makes it
 //! without locks:    its worker serves other clients; the thread wakes the connection when it is made
 //! under the locks:  command runs again: the same operands? -> uses what was made    no, one was changed -> restarts
 //! ```
@@ -20,13 +20,13 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use value::reaper;
 
-/// How nice chore threads are: workers come first where processors are short.
+/// How nice work threads are: workers come first where processors are short.
 const NICENESS: i32 = 5;
 
 /// Trees with fewer bytes of elements are worked on at once: in some tenths of a millisecond.
 const CONTENT_BYTES_MIN: usize = 128 << 10;
 
-/// What a chore is done with.
+/// What the work is done with.
 #[derive(Clone, Debug)]
 pub enum Operand {
     /// A collection.
@@ -59,8 +59,8 @@ impl Operand {
     }
 }
 
-/// A chore, and what came of it.
-struct Chore<T: Send + 'static> {
+/// Work of a thread, and what came of it.
+struct ThreadWork<T: Send + 'static> {
     of: Operand,
     outcome: Arc<Outcome<T>>,
 }
@@ -74,7 +74,7 @@ struct Outcome<T> {
     is_cancelled: AtomicBool,
 }
 
-/// Ends a chore, even by a panic, and wakes the connection that waits for it.
+/// Ends the work, even by a panic, and wakes the connection that waits for it.
 struct Ending<T> {
     outcome: Arc<Outcome<T>>,
     wake: Option<Wake>,
@@ -91,7 +91,7 @@ impl<T> Drop for Ending<T> {
     }
 }
 
-impl<T: Send + 'static> Chore<T> {
+impl<T: Send + 'static> ThreadWork<T> {
     fn begin(pool: &'static Pool, of: Operand, make: impl FnOnce() -> T + Send + 'static, wake: Wake) -> Self {
         let flag = || AtomicBool::new(false);
         let outcome = Arc::new(Outcome { made: Mutex::new(None), is_over: flag(), is_cancelled: flag() });
@@ -110,7 +110,7 @@ impl<T: Send + 'static> Chore<T> {
     }
 }
 
-impl<T: Send + 'static> Work for Chore<T> {
+impl<T: Send + 'static> Work for ThreadWork<T> {
     fn step(&mut self) -> bool {
         self.is_elsewhere()
     }
@@ -125,7 +125,7 @@ impl<T: Send + 'static> Work for Chore<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Chore<T> {
+impl<T: Send + 'static> Drop for ThreadWork<T> {
     fn drop(&mut self) {
         self.outcome.is_cancelled.store(true, Relaxed);
         // What comes after this, the thread drops.
@@ -146,10 +146,10 @@ struct Pool {
 }
 
 /// Work on big collections.
-static CHORES: Pool = Pool { name: "chore", threads: 2, queue: OnceLock::new() };
+static LONG: Pool = Pool { name: "work", threads: 2, queue: OnceLock::new() };
 
 /// Checking and making slow hashes of passwords. Each thread takes 20 MiB while it does. They are not those of the
-/// chores, so clients that guess passwords do not delay others' SORT.
+/// work, so clients that guess passwords do not delay others' SORT.
 static PASSWORDS: Pool = Pool { name: "password", threads: 2, queue: OnceLock::new() };
 
 impl Pool {
@@ -196,34 +196,34 @@ impl Ctx<'_> {
         of: Operand,
         make: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Stop> {
-        if let Some(chore) = self.take_prepared::<Chore<T>>()
-            && chore.of.is(&of)
-            && let Some(made) = chore.take()
+        if let Some(work) = self.take_work::<ThreadWork<T>>()
+            && work.of.is(&of)
+            && let Some(made) = work.take()
         {
             return Ok(made);
         }
-        if of.content_bytes() < CONTENT_BYTES_MIN || !self.may_prepare() {
+        if of.content_bytes() < CONTENT_BYTES_MIN || !self.may_begin_work() {
             return Ok(make());
         }
         let wake = self.wake();
-        Err(self.prepare(Chore::begin(&CHORES, of, make, wake)))
+        Err(self.begin_work(ThreadWork::begin(&LONG, of, make, wake)))
     }
 
     /// What [`Ctx::make_of_copies`] has made for this request, which runs again.
     pub fn made_of_copies<T: Send + 'static>(&mut self) -> Option<T> {
-        self.take_prepared::<Chore<T>>().and_then(|chore| chore.take())
+        self.take_work::<ThreadWork<T>>().and_then(|work| work.take())
     }
 
     /// Has another thread make the reply to a read of much, from copies and shared trees that `make` holds: this many
     /// bytes. Then the request runs again, and [`Ctx::made_of_copies`] gives it. The reply shows what was there when
-    /// the copies were made, a moment between the request and its reply. Call it where [`Ctx::may_prepare`] says so.
+    /// the copies were made, a moment between the request and its reply. Call it where [`Ctx::may_begin_work`] says so.
     pub fn make_of_copies<T: Send + 'static>(
         &mut self,
         bytes: usize,
         make: impl FnOnce() -> T + Send + 'static,
     ) -> Stop {
         let wake = self.wake();
-        self.prepare(Chore::begin(&CHORES, Operand::Copies(bytes), make, wake))
+        self.begin_work(ThreadWork::begin(&LONG, Operand::Copies(bytes), make, wake))
     }
 
     /// What a slow function makes of the request alone, on a thread for passwords. The request then runs again with it.
@@ -235,14 +235,14 @@ impl Ctx<'_> {
         &mut self,
         make: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Stop> {
-        if let Some(made) = self.take_prepared::<Chore<T>>().and_then(|chore| chore.take()) {
+        if let Some(made) = self.take_work::<ThreadWork<T>>().and_then(|work| work.take()) {
             return Ok(made);
         }
-        if !self.may_prepare() {
+        if !self.may_begin_work() {
             return Ok(make());
         }
         let wake = self.wake();
-        Err(self.prepare(Chore::begin(&PASSWORDS, Operand::Nothing, make, wake)))
+        Err(self.begin_work(ThreadWork::begin(&PASSWORDS, Operand::Nothing, make, wake)))
     }
 
     /// Has this client's worker run the request again.
@@ -262,26 +262,29 @@ mod tests {
         Operand::Bytes(SharedBytes::new(vec![0; 10]))
     }
 
-    fn begin<T: Send + 'static>(make: impl FnOnce() -> T + Send + 'static) -> (Chore<T>, Receiver<()>) {
+    fn begin<T: Send + 'static>(make: impl FnOnce() -> T + Send + 'static) -> (ThreadWork<T>, Receiver<()>) {
         let (sender, receiver) = mpsc::channel();
-        (Chore::begin(&CHORES, operand(), make, Box::new(move || sender.send(()).expect("somebody waits"))), receiver)
+        (
+            ThreadWork::begin(&LONG, operand(), make, Box::new(move || sender.send(()).expect("somebody waits"))),
+            receiver,
+        )
     }
 
-    /// The result comes back once, and a chore that panics ends too, as do those queued after it.
+    /// The result comes back once, and work that panics ends too, as do those queued after it.
     #[test]
-    fn chores_end() {
+    fn the_work_of_threads_ends() {
         let within = Duration::from_secs(60);
         let failing: Vec<_> = (0..5).map(|_| begin::<u32>(|| panic!("as a test does"))).collect();
         let others: Vec<_> = (0..5).map(|number| begin(move || number)).collect();
-        for (mut chore, woken) in failing {
+        for (mut work, woken) in failing {
             woken.recv_timeout(within).expect("it ends");
-            assert!(!chore.step() && chore.take().is_none());
+            assert!(!work.step() && work.take().is_none());
         }
-        for (number, (mut chore, woken)) in others.into_iter().enumerate() {
+        for (number, (mut work, woken)) in others.into_iter().enumerate() {
             woken.recv_timeout(within).expect("it ends");
-            assert!(!chore.step());
-            assert_eq!(chore.take(), Some(number));
-            assert_eq!(chore.take(), None);
+            assert!(!work.step());
+            assert_eq!(work.take(), Some(number));
+            assert_eq!(work.take(), None);
         }
     }
 

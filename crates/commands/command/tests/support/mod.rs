@@ -130,13 +130,13 @@ impl Connection {
                 Err(Fetch) => {
                     assert!(self.reply.is_empty(), "{} replied before it asked for a fetch", row.spec.name);
                     assert!(!self.keyspaces.changed, "{} asked for a fetch after a change", row.spec.name);
-                    while self.session.preparation.as_mut().is_some_and(|preparation| preparation.step()) {
+                    while self.session.pending.as_mut().is_some_and(|pending| pending.step()) {
                         std::thread::yield_now();
                     }
                 }
             }
         }
-        self.session.preparation = None;
+        self.session.pending = None;
         self.keyspaces.end();
     }
 

@@ -165,9 +165,9 @@ fn read_maybe_long<R: Send + 'static>(
     if let Some(Some(made)) = ctx.made_of_copies::<Option<R>>() {
         return Ok(Ok(made));
     }
-    let may_prepare = ctx.may_prepare();
+    let may_begin_work = ctx.may_begin_work();
     let found = Btree(&request.key).read(ctx.ks, |tree| {
-        let is_long = may_prepare && tree.view.len() > ELEMENTS_MAX && tree.cost(query) > ELEMENTS_MAX;
+        let is_long = may_begin_work && tree.view.len() > ELEMENTS_MAX && tree.cost(query) > ELEMENTS_MAX;
         (!is_long).then(|| read(tree, query))
     })?;
     match found {

@@ -50,7 +50,7 @@ fn answered(
 ) -> Result<(), Stop> {
     let lines = match ctx.made_of_copies::<Lines>() {
         Some(lines) => lines?,
-        None if ctx.may_prepare() && cost(ctx, request)? > ELEMENTS_MAX => {
+        None if ctx.may_begin_work() && cost(ctx, request)? > ELEMENTS_MAX => {
             let copies = copies(ctx, request)?;
             let bytes = copies.iter().flat_map(|(_, copy)| copy).map(Snapshot::bytes).fold(0, usize::saturating_add);
             return Err(ctx.make_of_copies(bytes, move || make(&mut copies.as_slice())));

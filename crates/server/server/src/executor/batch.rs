@@ -129,7 +129,7 @@ impl Executor {
                         self.awaits_memory = true;
                         self.waiting_for_room.push(id);
                     }
-                    _ if connection.session.is_preparing() => self.preparing.push_back(id),
+                    _ if connection.session.has_work() => self.working.push_back(id),
                     store::Blocked::Fetch => self.fetching.lack(id, self.scratch.take_wants()),
                     _ => self.waiting.push(id),
                 }

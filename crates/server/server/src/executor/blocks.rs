@@ -24,7 +24,7 @@ impl Executor {
     /// Checks whether another thread has ended the wait of a connection, or what it prepares, and then lets it
     /// continue.
     pub fn end_wait(&mut self, id: usize) {
-        self.end_preparation(id);
+        self.end_work(id);
         if let Some(block) = self.connections.get(id).and_then(|connection| connection.session.block.as_ref()) {
             self.blocked.remove(id, block);
             self.end_block(id);

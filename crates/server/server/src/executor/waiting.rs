@@ -1,5 +1,5 @@
 //! Requests that could not run at once, in their connections: for a lock, a delay, room in the log or in a checkpoint,
-//! or until what they need is prepared. Those that wait for rows have a list of their own (`fetching`).
+//! or until their work is done. Those that wait for rows have a list of their own (`fetching`).
 
 use super::batch::may_take_long;
 use super::{Executor, STEPS_NS, deliver};
@@ -36,21 +36,21 @@ impl Executor {
         self.waiting_for_room.extend(ids);
     }
 
-    /// Runs some steps of what one request prepares. Its connection continues when that was the last.
-    pub fn prepare(&mut self) {
-        let Some(id) = self.preparing.pop_front() else { return };
+    /// Runs some steps of one request's work. Its connection continues when that was the last.
+    pub fn step_work(&mut self) {
+        let Some(id) = self.working.pop_front() else { return };
         let Some(connection) = self.connections.get_mut(id) else { return };
-        if let Some(preparation) = &mut connection.session.preparation {
+        if let Some(pending) = &mut connection.session.pending {
             let begun_ns = self.stats.now();
             loop {
-                match catch_unwind(AssertUnwindSafe(|| preparation.step())) {
+                match catch_unwind(AssertUnwindSafe(|| pending.step())) {
                     // The thread that does the step wakes the connection.
-                    Ok(true) if preparation.is_elsewhere() => return,
+                    Ok(true) if pending.is_elsewhere() => return,
                     Ok(true) if self.stats.now().saturating_sub(begun_ns) < STEPS_NS => continue,
-                    Ok(true) => return self.preparing.push_back(id),
+                    Ok(true) => return self.working.push_back(id),
                     Ok(false) => {}
                     // A bug: the request meets it again where it is answered.
-                    Err(_) => preparation.abandon(),
+                    Err(_) => pending.abandon(),
                 }
                 break;
             }
@@ -58,23 +58,23 @@ impl Executor {
         self.run_waiting_of(id);
     }
 
-    /// Another thread has done what a request of the connection prepares.
-    pub(super) fn end_preparation(&mut self, id: usize) {
-        let is_preparing = self.connections.get(id).is_some_and(|connection| connection.session.is_preparing());
-        if is_preparing && !self.preparing.contains(&id) {
-            self.preparing.push_back(id);
+    /// Another thread has done the work of a request of the connection.
+    pub(super) fn end_work(&mut self, id: usize) {
+        let has_work = self.connections.get(id).is_some_and(|connection| connection.session.has_work());
+        if has_work && !self.working.contains(&id) {
+            self.working.push_back(id);
         }
     }
 
-    /// Whether any request prepares something that this worker can continue.
-    pub fn is_preparing(&self) -> bool {
-        !self.preparing.is_empty()
+    /// Whether any request has work that this worker can continue.
+    pub fn has_work(&self) -> bool {
+        !self.working.is_empty()
     }
 
     /// Continues with the requests of a connection until one has to wait again.
     pub(super) fn run_waiting_of(&mut self, id: usize) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        if connection.session.is_preparing() {
+        if connection.session.has_work() {
             return;
         }
         if connection.session.is_busy() {
@@ -129,13 +129,13 @@ impl Executor {
                         self.awaits_memory = true;
                         self.waiting_for_room.push(id);
                     }
-                    _ if connection.session.is_preparing() => self.preparing.push_back(id),
+                    _ if connection.session.has_work() => self.working.push_back(id),
                     store::Blocked::Fetch => self.fetching.lack(id, self.scratch.take_wants()),
                     _ => self.waiting.push(id),
                 }
                 break;
             }
-            connection.session.preparation = None;
+            connection.session.pending = None;
             connection.session.info.set_postponed(false);
             self.fetching.has_run(id);
             if let Some(block) = &mut connection.session.block {

@@ -8,7 +8,6 @@ use super::rounds::upkeep;
 use super::{EndAttendant, Keeping, ServeError, StopAtEnd};
 use crate::assembly::{Assembly, ServerBuilder};
 use crate::audit_file::{AuditFile, Rotation};
-use crate::carrier::Couriers;
 use crate::client_memory::ClientMemory;
 use crate::cluster_node;
 use crate::desk::Desk;
@@ -16,13 +15,14 @@ use crate::executor::Shared;
 use crate::fetching::{Fetches, RowThreads};
 use crate::listen::AcceptorHandle;
 use crate::message::Message;
+use crate::migration::Migrations;
 use crate::replica::Replica;
 use crate::worker::{EventQueue, Worker};
 use admin::{Configuration, WorkerFigures};
 use base::{Clock, Entropy};
 use command::clients::Clients;
 use command::login::Login;
-use command::work::remote::Carrier;
+use command::work::remote::Migrator;
 use config::{Loaded, PrimaryAddress, Settings};
 use durability::{Durability, Parts, Policy, Tell};
 use replication::Role;
@@ -118,7 +118,7 @@ impl Server {
             .with_some(kept.as_ref().map(|kept| kept.tell.clone()))
             .with_some(kept.as_ref().map(|kept| kept.role.clone()))
             .with_some(cluster_node::cluster(&settings))
-            .with::<Arc<dyn Carrier>>(Arc::new(Couriers::new(contexts.clone())))
+            .with::<Arc<dyn Migrator>>(Arc::new(Migrations::new(contexts.clone())))
             .with(control.shutdown.clone())
             .with(contexts)
             .finish(Box::new(apply), fetches, Box::new(show))?;

@@ -110,7 +110,7 @@ fn assert_same_elsewhere(words: &[&str], key: &str) {
     let shown = &words[..words.len().min(10)];
     let (mut one, client, _) = server_with_long(words);
     one.feed(client, &crate::harness::request(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>()));
-    assert!(one.executor.is_preparing(), "{shown:?} is done at once");
+    assert!(one.executor.has_work(), "{shown:?} is done at once");
     let mut replied = &one.replies(client)[..];
     let reply = Reply::read(&mut replied).expect("a whole reply");
     one.assert_replica_agrees();
@@ -143,7 +143,7 @@ fn most_of_a_list_goes() {
         (0..20).for_each(|_| drop(server.run(client, &words)));
         (0..left).for_each(|number| drop(server.run(client, &["RPUSH", "same", &number.to_string()])));
         server.feed(client, format!("LREM same 0 {}\r\n", "x".repeat(40)).as_bytes());
-        assert!(server.executor.is_preparing());
+        assert!(server.executor.has_work());
         assert_eq!(server.replies(client), b":18000\r\n");
         assert_eq!(server.run(client, &["LLEN", "same"]), format!(":{left}\r\n"));
         if left > 0 {
@@ -202,7 +202,7 @@ fn restored_is_what_was_dumped() {
         assert_eq!(server.run(client, &["OBJECT", "ENCODING", "to"]), server.run(client, &["OBJECT", "ENCODING", key]));
         server.assert_replica_agrees();
         server.feed(client, &crate::harness::request(&[b"RESTORE", b"other", b"0", payload]));
-        if server.executor.is_preparing() {
+        if server.executor.has_work() {
             server.run(other, &["SET", "other", "taken"]);
             assert!(server.replies(client).starts_with(b"-BUSYKEY"));
         }
@@ -240,7 +240,7 @@ fn prepared_or_at_once_it_is_the_same() {
     for (words, key) in CHANGES {
         let (mut one, client, _) = server();
         one.feed(client, &crate::harness::request(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>()));
-        let is_prepared = one.executor.is_preparing();
+        let is_prepared = one.executor.has_work();
         assert!(is_prepared || words[0] == "ZPOPMAX" && words[2] == "6000", "{words:?} is done at once");
         let mut replied = &one.replies(client)[..];
         let reply = Reply::read(&mut replied).expect("a whole reply");
@@ -262,13 +262,13 @@ fn a_change_meanwhile_is_seen() {
         server.feed(client, b"SINTERSTORE to set-a set-b\r\nECHO behind\r\n");
         assert_eq!(server.executor.flow(client), Flow::Waiting);
         let mut made = 0;
-        while server.executor.is_preparing() {
+        while server.executor.has_work() {
             if made < changes {
                 made += 1;
                 server.feed(other, format!("SADD set-a new-{made}\r\nSADD set-b new-{made}\r\n").as_bytes());
                 server.written(other);
             }
-            server.executor.prepare();
+            server.executor.step_work();
         }
         assert!(made < 1000, "it has come to an end by itself");
         assert_eq!(server.replies(client), format!(":{}\r\n$6\r\nbehind\r\n", MEMBERS / 2 + made).as_bytes());
@@ -318,14 +318,14 @@ fn a_waiting_client_is_served() {
 fn work_ends_with_its_cause() {
     let (mut server, client, other) = server();
     server.feed(client, b"SINTERSTORE to set-a set-b\r\n");
-    server.executor.prepare();
+    server.executor.step_work();
     let held = server.executor.connection(client).expect("open").held();
     assert!(held.reply_buffer_bytes > 0, "the client is charged with what is made for it");
     server.run(other, &["SET", "set-b", "text"]);
     assert!(server.replies(client).starts_with(b"-WRONGTYPE"));
     server.feed(client, b"ZUNIONSTORE to 2 sorted-a sorted-b\r\n");
     server.executor.close(client);
-    server.prepare();
+    server.finish_work();
     assert_eq!(server.run(other, &["EXISTS", "to"]), ":0\r\n");
 }
 

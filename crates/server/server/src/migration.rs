@@ -1,10 +1,11 @@
 //! Takes keys to other servers for MIGRATE: connects, logs in, and has each key stored there by RESTORE.
 //!
-//! K1. At most [`COURIERS_MAX`] threads do this, and none when there is nothing to do; further parcels wait in a queue.
-//! K2. A parcel takes as long as the other server answers each step within its time; a worker never waits for it.
-//! K3. Each parcel has a connection of its own, with TLS if `tls-replication` says so when the parcel leaves.
+//! K1. At most [`THREADS_MAX`] threads do this, and none when there is nothing to do. More migrations wait in a
+//!     queue.
+//! K2. A migration takes as long as the other server answers each step within its time; a worker never waits for it.
+//! K3. Each migration has a connection of its own, with TLS if `tls-replication` says so when the migration leaves.
 
-use command::work::remote::{Arrival, Carrier, Errand, Parcel, SentKey};
+use command::work::remote::{Migration, Migrator, SendOutcome, Sending, SentKey};
 use parking_lot::Mutex;
 use proto::reply::{Parser, Value};
 use rdb::WriteError;
@@ -17,85 +18,87 @@ use std::thread;
 use std::time::Duration;
 use tls::{Contexts, Stream};
 
-/// Parcels on their way at once.
-const COURIERS_MAX: usize = 8;
+/// Migrations on their way at once.
+const THREADS_MAX: usize = 8;
 /// Keys that are sent before their answers are looked at.
 const UNANSWERED_MAX: usize = 256;
 const SEND_BYTES: usize = 64 << 10;
 /// Bytes of an answer, which is a word or an error.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// All parcels of a server.
-pub struct Couriers {
-    office: Arc<Mutex<Office>>,
+/// All migrations of a server.
+pub struct Migrations {
+    queue: Arc<Mutex<Queue>>,
     tls: Arc<Contexts>,
 }
 
 #[derive(Default)]
-struct Office {
-    waiting: VecDeque<Arc<Errand>>,
-    couriers: usize,
+struct Queue {
+    waiting: VecDeque<Arc<Sending>>,
+    threads: usize,
 }
 
-impl Couriers {
-    /// Couriers whose connections use TLS if this has a configuration for them.
+impl Migrations {
+    /// Migrations whose connections use TLS if this has a configuration for them.
     pub fn new(tls: Arc<Contexts>) -> Self {
-        Self { office: Arc::default(), tls }
+        Self { queue: Arc::default(), tls }
     }
 }
 
-impl Carrier for Couriers {
-    fn carry(&self, errand: Arc<Errand>) {
-        let mut office = self.office.lock();
-        office.waiting.push_back(errand);
-        if office.couriers == COURIERS_MAX {
+impl Migrator for Migrations {
+    fn send(&self, sending: Arc<Sending>) {
+        let mut queue = self.queue.lock();
+        queue.waiting.push_back(sending);
+        if queue.threads == THREADS_MAX {
             return;
         }
-        office.couriers += 1;
-        drop(office);
-        let (own, tls) = (self.office.clone(), self.tls.clone());
-        if let Err(error) = thread::Builder::new().name("courier".into()).spawn(move || work(&own, &tls)) {
-            let mut office = self.office.lock();
-            office.couriers -= 1;
-            // Without any courier no thread would take it.
-            let left = if office.couriers == 0 { std::mem::take(&mut office.waiting) } else { VecDeque::new() };
-            drop(office);
+        queue.threads += 1;
+        drop(queue);
+        let (own, tls) = (self.queue.clone(), self.tls.clone());
+        if let Err(error) = thread::Builder::new().name("migration".into()).spawn(move || work(&own, &tls)) {
+            let mut queue = self.queue.lock();
+            queue.threads -= 1;
+            // Without any thread none would take it.
+            let left = if queue.threads == 0 { std::mem::take(&mut queue.waiting) } else { VecDeque::new() };
+            drop(queue);
             let failure = format!("beginning: {error}");
-            left.iter().for_each(|errand| errand.end(Arrival { failure: Some(failure.clone()), ..Arrival::default() }));
+            left.iter().for_each(|sending| {
+                sending.end(SendOutcome { failure: Some(failure.clone()), ..SendOutcome::default() })
+            });
         }
     }
 }
 
-fn work(office: &Mutex<Office>, tls: &Contexts) {
+fn work(queue: &Mutex<Queue>, tls: &Contexts) {
     loop {
-        let errand = {
-            let mut office = office.lock();
-            let Some(errand) = office.waiting.pop_front() else {
-                office.couriers -= 1;
+        let sending = {
+            let mut queue = queue.lock();
+            let Some(sending) = queue.waiting.pop_front() else {
+                queue.threads -= 1;
                 return;
             };
-            errand
+            sending
         };
-        let mut arrival = Arrival::default();
-        if catch_unwind(AssertUnwindSafe(|| carry(&errand.parcel, tls, &mut arrival))).is_err() {
-            arrival.failure = Some("by a bug of this server, which its log tells more about".into());
+        let mut outcome = SendOutcome::default();
+        if catch_unwind(AssertUnwindSafe(|| send(&sending.migration, tls, &mut outcome))).is_err() {
+            outcome.failure = Some("by a bug of this server, which its log tells more about".into());
         }
-        errand.end(arrival);
+        sending.end(outcome);
     }
 }
 
-fn carry(parcel: &Parcel, tls: &Contexts, arrival: &mut Arrival) {
-    let target = format!("{}:{}", parcel.host, parcel.port);
-    let failure = match connect(parcel, tls) {
+fn send(migration: &Migration, tls: &Contexts, outcome: &mut SendOutcome) {
+    let target = format!("{}:{}", migration.host, migration.port);
+    let failure = match connect(migration, tls) {
         Err(error) => Some(format!("connecting to {target}: {}", told(&error))),
-        Ok(socket) => match exchange(&socket, parcel, arrival) {
+        Ok(socket) => match exchange(&socket, migration, outcome) {
             Ok(()) => None,
             Err(Failure::Packing(error)) => Some(format!("packing a key for {target}: {error}")),
             Err(Failure::Writing(error)) => Some(format!("writing to {target}: {}", told(&error))),
             Err(Failure::Reading(error)) => Some(format!("reading from {target}: {}", told(&error))),
         },
     };
-    arrival.failure = failure;
+    outcome.failure = failure;
 }
 
 /// An error, with what the system calls a time that has passed in words.
@@ -106,17 +109,17 @@ fn told(error: &io::Error) -> String {
     }
 }
 
-fn connect(parcel: &Parcel, tls: &Contexts) -> io::Result<Stream> {
-    let port: u16 = parcel.port.parse().map_err(|_| io::Error::other("the port is not a number below 65536"))?;
-    let time = Duration::from_millis(parcel.timeout_ms);
+fn connect(migration: &Migration, tls: &Contexts) -> io::Result<Stream> {
+    let port: u16 = migration.port.parse().map_err(|_| io::Error::other("the port is not a number below 65536"))?;
+    let time = Duration::from_millis(migration.timeout_ms);
     let mut failed = io::Error::other("the name has no address");
-    for address in (&parcel.host[..], port).to_socket_addrs()? {
+    for address in (&migration.host[..], port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, time) {
             Ok(socket) => {
                 socket.set_nodelay(true)?;
                 socket.set_read_timeout(Some(time))?;
                 socket.set_write_timeout(Some(time))?;
-                return Stream::open(socket, &parcel.host, tls.client());
+                return Stream::open(socket, &migration.host, tls.client());
             }
             Err(error) => failed = error,
         }
@@ -131,41 +134,41 @@ enum Failure {
 }
 
 /// Sends everything, and takes note of what the other server has. What it answered before a failure counts.
-fn exchange(socket: &Stream, parcel: &Parcel, arrival: &mut Arrival) -> Result<(), Failure> {
+fn exchange(socket: &Stream, migration: &Migration, outcome: &mut SendOutcome) -> Result<(), Failure> {
     let mut to = BufWriter::with_capacity(SEND_BYTES, socket.clone());
     let mut from = Answers { socket: socket.clone(), parser: Parser::new(), unread: 0 };
     let mut greeting = Vec::new();
-    if !parcel.login.is_empty() {
+    if !migration.login.is_empty() {
         let mut words: Vec<&[u8]> = vec![b"AUTH"];
-        words.extend(parcel.login.iter().map(Vec::as_slice));
+        words.extend(migration.login.iter().map(Vec::as_slice));
         greeting.push(words);
     }
-    let db = parcel.db.to_string();
+    let db = migration.db.to_string();
     greeting.push(vec![b"SELECT", db.as_bytes()]);
     for words in &greeting {
         request(&mut to, words).map_err(Failure::Writing)?;
     }
     to.flush().map_err(Failure::Writing)?;
     // Nothing is sent to a database that was not chosen.
-    let is_welcome = greeting.iter().try_fold(true, |is_welcome, _| Ok(from.is_ok(arrival)? && is_welcome));
+    let is_welcome = greeting.iter().try_fold(true, |is_welcome, _| Ok(from.is_ok(outcome)? && is_welcome));
     if !is_welcome.map_err(Failure::Reading)? {
         return Ok(());
     }
-    for (at, sent) in parcel.keys.iter().enumerate() {
+    for (at, sent) in migration.keys.iter().enumerate() {
         let payload = sent.content.payload().map_err(Failure::Packing)?;
         restore(&mut to, sent, &payload).map_err(Failure::Writing)?;
         drop(payload);
         let sent = at + 1;
-        if sent - arrival.is_there.len() >= UNANSWERED_MAX {
+        if sent - outcome.is_there.len() >= UNANSWERED_MAX {
             to.flush().map_err(Failure::Writing)?;
-            while sent - arrival.is_there.len() > UNANSWERED_MAX / 2 {
-                from.note_key(arrival)?;
+            while sent - outcome.is_there.len() > UNANSWERED_MAX / 2 {
+                from.note_key(outcome)?;
             }
         }
     }
     to.flush().map_err(Failure::Writing)?;
-    while arrival.is_there.len() < parcel.keys.len() {
-        from.note_key(arrival)?;
+    while outcome.is_there.len() < migration.keys.len() {
+        from.note_key(outcome)?;
     }
     Ok(())
 }
@@ -199,20 +202,20 @@ struct Answers {
 
 impl Answers {
     /// Whether the next answer is good; if it is an error, the first such is kept.
-    fn is_ok(&mut self, arrival: &mut Arrival) -> io::Result<bool> {
+    fn is_ok(&mut self, outcome: &mut SendOutcome) -> io::Result<bool> {
         match self.next()? {
             Value::Simple(_) => Ok(true),
             Value::Error(text) => {
-                arrival.refusal.get_or_insert(text);
+                outcome.refusal.get_or_insert(text);
                 Ok(false)
             }
             _ => Err(io::Error::other("the answer is neither a word nor an error: is it a server of this kind?")),
         }
     }
 
-    fn note_key(&mut self, arrival: &mut Arrival) -> Result<(), Failure> {
-        let is_there = self.is_ok(arrival).map_err(Failure::Reading)?;
-        arrival.is_there.push(is_there);
+    fn note_key(&mut self, outcome: &mut SendOutcome) -> Result<(), Failure> {
+        let is_there = self.is_ok(outcome).map_err(Failure::Reading)?;
+        outcome.is_there.push(is_there);
         Ok(())
     }
 
