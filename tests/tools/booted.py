@@ -9,11 +9,9 @@ ROOT is a Debian of debootstrap, which is copied and stays as it is. Each check 
 import re
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 from debian import Machine, newer
-from directory import Tools
+from directory import run_as_program
 from installed import EXPOSURE_MAX, text_of
 
 SECONDS_MAX = 180
@@ -132,12 +130,5 @@ def check(tools, template):
     tools.check("systemd: the exposure of the running unit", score)
 
 
-def main():
-    with tempfile.TemporaryDirectory(prefix="onggi-test-") as scratch:
-        tools = Tools(sys.argv[1], Path(scratch))
-        check(tools, Path(sys.argv[2]))
-        return 1 if tools.failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_as_program(check))

@@ -7,11 +7,10 @@ ROOT is a Debian of debootstrap, which is copied and stays as it is. Each check 
 
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-from directory import Client, Tools
+from directory import Client, run_as_program
 from installed import SECONDS_MAX, none, text_of
 from servers import free_port
 
@@ -132,12 +131,5 @@ def check(tools, template):
         tools.check(f"what is removed {name} leaves the data", lambda: is_removed(machine))
 
 
-def main():
-    with tempfile.TemporaryDirectory(prefix="onggi-test-") as scratch:
-        tools = Tools(sys.argv[1], Path(scratch))
-        check(tools, Path(sys.argv[2]))
-        return 1 if tools.failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_as_program(check))

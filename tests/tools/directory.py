@@ -3,7 +3,10 @@
 import os
 import socket
 import subprocess
+import sys
+import tempfile
 import time
+from pathlib import Path
 
 from job import Skip
 from servers import free_port
@@ -147,6 +150,14 @@ class Tools:
         if done.returncode not in (statuses or (status,)):
             raise AssertionError(f"{words[0]} ended with status {done.returncode}, not {status}: {done.stdout[-400:]}")
         return done.stdout
+
+
+def run_as_program(check):
+    """Makes these checks of the program and the template of a machine that the command line names. The exit status."""
+    with tempfile.TemporaryDirectory(prefix="onggi-test-") as scratch:
+        tools = Tools(sys.argv[1], Path(scratch))
+        check(tools, Path(sys.argv[2]))
+        return 1 if tools.failed else 0
 
 
 def load(client, keys):
