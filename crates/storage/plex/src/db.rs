@@ -31,6 +31,8 @@ mod transaction;
 mod write;
 
 #[cfg(test)]
+mod gaps_test;
+#[cfg(test)]
 mod large_open;
 
 use std::cell::RefCell;
@@ -648,7 +650,8 @@ impl State {
             sources.extend(tree.runs().map(|(_, run)| Source::run_within(run.clone(), within.clone(), cover.cloned())));
         }
         let expiry = self.expiry(space, &inner.options.clock);
-        Iter::new(MergeCursor::new(sources), view, cover, options, expiry, inner.bell.clone())
+        let written = (self.memtable.clone(), space);
+        Iter::new(MergeCursor::new(sources), view, cover, options, expiry, written, inner.bell.clone())
     }
 
     /// The deleted ranges that the view sees. Those of tables alone are worked out once for a tree.

@@ -4,6 +4,7 @@
 //! and an external log has one position to continue from.
 
 mod arena;
+mod gaps;
 mod grow;
 mod tree;
 
@@ -14,7 +15,10 @@ use parking_lot::RwLock;
 
 use crate::key::{Kind, SEQNO_MAX, Seqno};
 use crate::range_tombstone::RangeTombstone;
+use gaps::Gaps;
 use tree::{Entry, Position, Target, Tree};
+
+pub(crate) use gaps::Claim;
 
 /// What an entry costs beyond key and value, on average, in bytes.
 const ENTRY_OVERHEAD: usize = 72;
@@ -28,6 +32,7 @@ pub(crate) struct Memtable {
     bytes: AtomicUsize,
     entries: AtomicUsize,
     has_deletes: AtomicBool,
+    gaps: Gaps,
     /// The largest position of an external log among the batches in here; 0 for none.
     lsn: AtomicU64,
     /// The log file that holds what is in here; 0 without a log.
@@ -43,9 +48,30 @@ impl Memtable {
             bytes: AtomicUsize::new(0),
             entries: AtomicUsize::new(0),
             has_deletes: AtomicBool::new(false),
+            gaps: Gaps::default(),
             lsn: AtomicU64::new(0),
             wal_number,
         }
+    }
+
+    /// The same after another one, of which no writer writes any more.
+    pub fn after(before: &Memtable, wal_number: u64) -> Self {
+        let memtable = Self::new(wal_number);
+        memtable.gaps.take_over(&before.gaps);
+        memtable
+    }
+
+    /// The same in place of one that nothing was written to, where tables have values that no memtable ever had.
+    pub fn in_place_of(empty: &Memtable) -> Self {
+        let memtable = Self::new(empty.wal_number);
+        memtable.note_lsn(empty.lsn());
+        memtable
+    }
+
+    /// Where a stretch of keys ends that the key is in, and in which the view sees no value; `Some(None)` if none
+    /// follows at all. It says so of everything but later memtables.
+    pub fn gap_end(&self, key_space: u32, key: &[u8], view: Seqno) -> Option<Option<Vec<u8>>> {
+        self.gaps.end(key_space, key, view)
     }
 
     pub fn insert(&self, key_space: u32, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
@@ -54,6 +80,8 @@ impl Memtable {
         self.entries.fetch_add(1, Ordering::Relaxed);
         if kind == Kind::Delete {
             self.has_deletes.store(true, Ordering::Relaxed);
+        } else {
+            self.gaps.note_put(key_space, key);
         }
     }
 

@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering;
 
 use vfs::OpenOptions;
 
+use super::maintain::Cause;
 use super::write::no_key_space;
 use super::{Inner, KeySpaceId};
 use crate::cache::Fill;
@@ -88,7 +89,7 @@ impl Inner {
             Ok(outcome)
         })?;
         Counters::add(&self.counters.ingest_bytes, outcome.bytes_written);
-        self.install(outcome.edit, None)?;
+        self.install(outcome.edit, Cause::TakenIn)?;
         writer.next_seqno = seqno + 1;
         self.visible.fetch_max(seqno, Ordering::AcqRel);
         drop(writer);

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::maintain::Cause;
 use super::write::no_key_space;
 use super::{Inner, KeySpaceId};
 use crate::error::{Error, Result};
@@ -102,7 +103,7 @@ impl Inner {
         self.next_key_space.store(id + 1, Ordering::Release);
         let key_space_options = options.map(|options| (id, options.clone())).into_iter().collect();
         let key_spaces = vec![(id, name.to_vec())];
-        self.install(VersionEdit { key_spaces, key_space_options, ..VersionEdit::default() }, None)?;
+        self.install(VersionEdit { key_spaces, key_space_options, ..VersionEdit::default() }, Cause::Merged)?;
         Ok(KeySpaceId(id))
     }
 
@@ -118,7 +119,7 @@ impl Inner {
             return Ok(());
         }
         self.wait_for_space()?;
-        self.install(VersionEdit { key_space_options: vec![(id, new)], ..VersionEdit::default() }, None)?;
+        self.install(VersionEdit { key_space_options: vec![(id, new)], ..VersionEdit::default() }, Cause::Merged)?;
         // What has expired by now may be merged.
         self.bell.ring();
         Ok(())
@@ -164,7 +165,7 @@ impl Inner {
             let places =
                 tables.map(|(level, run, table)| TablePlace { key_space: space, level, run, number: table.number });
             let removed = places.collect();
-            self.install(VersionEdit { removed, dropped: vec![space], ..VersionEdit::default() }, None)
+            self.install(VersionEdit { removed, dropped: vec![space], ..VersionEdit::default() }, Cause::Merged)
         })
     }
 }

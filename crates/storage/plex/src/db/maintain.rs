@@ -63,7 +63,7 @@ impl Inner {
         let mut edit = outcome.edit;
         edit.wal = (wal_number > 0).then_some((wal_number, true));
         edit.flushed_lsn = (memtable.lsn() > 0).then(|| memtable.lsn());
-        self.install(edit, Some(memtable))?;
+        self.install(edit, Cause::Flushed(memtable))?;
         Ok(Some(wal_number))
     }
 
@@ -118,7 +118,7 @@ impl Inner {
             Counters::add(&self.counters.compaction_parts, outcome.parts);
             Counters::add(&self.counters.dropped, outcome.dropped);
             turn.take(outcome.edit.added.iter().map(|(place, info)| (place.number, info.smallest.clone())));
-            self.install(outcome.edit, None)?;
+            self.install(outcome.edit, Cause::Merged)?;
             self.bell.ring();
         }
         Counters::add(&self.counters.compactions, 1);
@@ -224,8 +224,8 @@ impl Inner {
         outcome
     }
 
-    /// Makes an edit durable, and then the state. `flushed` leaves the immutable memtables.
-    pub(super) fn install(&self, mut edit: VersionEdit, flushed: Option<&Arc<Memtable>>) -> Result<()> {
+    /// Makes an edit durable, and then the state.
+    pub(super) fn install(&self, mut edit: VersionEdit, cause: Cause<'_>) -> Result<()> {
         let mut manifest = self.manifest.lock();
         self.check_running()?;
         self.settle_manifest(&mut manifest)?;
@@ -250,7 +250,7 @@ impl Inner {
         }
         Counters::add(&self.counters.manifest_bytes, bytes);
         self.key_spaces.write().change(&edit);
-        self.publish(next, flushed);
+        self.publish(next, cause);
         self.flushed_lsn.fetch_max(edit.flushed_lsn.unwrap_or(0), Ordering::AcqRel);
         if let Some(wal) = edit.wal {
             manifest.wal = wal;
@@ -340,16 +340,33 @@ impl Inner {
         }
     }
 
-    fn publish(&self, version: Version, flushed: Option<&Arc<Memtable>>) {
+    fn publish(&self, version: Version, cause: Cause<'_>) {
         let (views, spaces) = (self.held_views(), self.key_spaces.read().options().clone());
         let before = self.state();
         let lag = before.lag.after(&before.version, &version, |tree| compaction::lag(&*self.chooser, tree, &views));
         let mut state = self.state.write();
-        let keeps = |memtable: &&Arc<Memtable>| flushed.is_none_or(|flushed| !Arc::ptr_eq(memtable, flushed));
+        let keeps = |memtable: &&Arc<Memtable>| match cause {
+            Cause::Flushed(flushed) => !Arc::ptr_eq(memtable, flushed),
+            Cause::Merged | Cause::TakenIn => true,
+        };
         let immutables = state.immutables.iter().filter(keeps).cloned().collect();
-        let memtable = state.memtable.clone();
+        let memtable = match cause {
+            Cause::TakenIn => Arc::new(Memtable::in_place_of(&state.memtable)),
+            Cause::Flushed(_) | Cause::Merged => state.memtable.clone(),
+        };
         *state = Arc::new(State { memtable, immutables, version: Arc::new(version), lag, spaces });
     }
+}
+
+/// Where a new version comes from.
+#[derive(Clone, Copy)]
+pub(super) enum Cause<'a> {
+    /// This memtable, which leaves the immutable ones.
+    Flushed(&'a Arc<Memtable>),
+    /// What the version before had, in other tables; or less, or other options.
+    Merged,
+    /// Files from outside. The caller holds the lock of writers, and the memtable is empty.
+    TakenIn,
 }
 
 /// Starts the threads of [`crate::Background::Threads`].

@@ -265,8 +265,8 @@ impl Inner {
             }
         }
         let wal_number = writer.wal.as_ref().map_or(0, |wal| wal.number);
-        let memtable = Arc::new(Memtable::new(wal_number));
         let mut state = self.state.write();
+        let memtable = Arc::new(Memtable::after(&state.memtable, wal_number));
         let mut immutables = vec![state.memtable.clone()];
         immutables.extend(state.immutables.iter().cloned());
         let version = state.version.clone();

@@ -8,10 +8,15 @@ use crate::bell::Bell;
 use crate::error::{Error, Result};
 use crate::expiry::Expiry;
 use crate::key::{self, Kind, SEQNO_MAX, Seqno};
+use crate::memtable::{Claim, Memtable};
 use crate::range_tombstone::Cover;
 
 /// Steps over deleted keys that are counted together.
 const DELETED_AT_ONCE: u64 = 64;
+
+/// Steps over deleted keys in a row from which the iterator lets others know that there is no value among them.
+/// (Few in tests, whose databases are small.)
+const CLAIM_FROM: u64 = if cfg!(test) { 3 } else { 32 };
 
 /// Which keys an iterator shows. Start from [`range`](Self::range), [`prefix`](Self::prefix) or `default()` (all keys).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,6 +77,10 @@ pub struct Iter {
     key: Vec<u8>,
     /// Backwards only, since there the cursor has passed it.
     value: Vec<u8>,
+    /// The memtable that was written to when the iterator was made, and the key space: what is known of gaps.
+    written: (Arc<Memtable>, u32),
+    /// Where the walk over deleted keys began, if at a place that was sought.
+    sought: Vec<u8>,
     /// Steps over deleted keys.
     deleted: u64,
     /// What the step after the last pair met; the iterator's next item.
@@ -106,6 +115,7 @@ impl Iter {
         cover: Arc<Cover>,
         bounds: IterOptions,
         expiry: Option<Expiry>,
+        written: (Arc<Memtable>, u32),
         bell: Arc<Bell>,
     ) -> Self {
         Self {
@@ -117,10 +127,18 @@ impl Iter {
             place: Place::New,
             key: Vec::new(),
             value: Vec::new(),
+            written,
+            sought: Vec::new(),
             deleted: 0,
             failure: None,
             bell,
         }
+    }
+
+    /// Steps over deleted keys so far.
+    #[cfg(test)]
+    pub(crate) fn deleted_steps(&self) -> u64 {
+        self.deleted
     }
 
     /// The key and value here; `None` outside of the keys.
@@ -164,9 +182,17 @@ impl Iter {
     pub fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.place = Place::Outside;
         let from = self.bounds.lower.as_deref().map_or(key, |lower| lower.max(key));
-        self.cursor.seek(from, SEQNO_MAX)?;
+        let (memtable, space) = &self.written;
+        let gap_end = memtable.gap_end(*space, from, self.view);
+        self.sought.clear();
+        match &gap_end {
+            Some(None) => return Ok(()),
+            Some(Some(end)) => self.sought.extend_from_slice(end),
+            None => self.sought.extend_from_slice(from),
+        }
+        self.cursor.seek(&self.sought, SEQNO_MAX)?;
         self.note_seek();
-        self.find_forward(false)
+        self.find_forward(false, true)
     }
 
     /// To the last key before this one.
@@ -184,11 +210,11 @@ impl Iter {
             Place::New => self.seek_to_first(),
             Place::Forward => {
                 self.cursor.next()?;
-                self.find_forward(true)
+                self.find_forward(true, false)
             }
             Place::Backward => {
                 self.cursor.seek(&self.key, 0)?;
-                self.find_forward(true)
+                self.find_forward(true, false)
             }
             Place::Outside => Ok(()),
         }
@@ -222,25 +248,59 @@ impl Iter {
         }
     }
 
-    /// From the cursor's entry on to the first that shows. With `skips_key`, older versions of `key` do not.
-    fn find_forward(&mut self, mut skips_key: bool) -> Result<()> {
+    /// From the cursor's entry on to the first that shows. With `skips_key`, older versions of `key` do not. The walk
+    /// begins at `sought` if that is so.
+    fn find_forward(&mut self, mut skips_key: bool, mut is_from_sought: bool) -> Result<()> {
+        let (mut steps, mut claim) = (0, None);
         while self.cursor.valid() {
             let (key, seqno) = self.cursor.place();
             if self.bounds.upper.as_deref().is_some_and(|upper| key >= upper) {
-                return Ok(());
+                break;
             }
-            if seqno <= self.view && !(skips_key && key == self.key) {
+            if seqno > self.view {
+                // L2 of gaps.
+                claim.take().into_iter().for_each(|claim: Claim| claim.keep(Some(key)));
+            } else if !(skips_key && key == self.key) {
                 self.key.clear();
                 self.key.extend_from_slice(key);
                 if self.shows(key, seqno) {
                     self.place = Place::Forward;
+                    claim.into_iter().for_each(|claim: Claim| claim.keep(Some(&self.key)));
                     return Ok(());
                 }
                 skips_key = true;
                 self.note_deleted();
+                steps += 1;
+                let (memtable, space) = &self.written;
+                match memtable.gap_end(*space, &self.key, self.view) {
+                    Some(None) => break,
+                    Some(Some(end)) => {
+                        if claim.is_none() {
+                            self.sought.clone_from(&end);
+                            (is_from_sought, steps) = (true, 0);
+                        }
+                        self.cursor.seek(&end, SEQNO_MAX)?;
+                        skips_key = false;
+                        continue;
+                    }
+                    None => {}
+                }
+                if steps == CLAIM_FROM && self.expiry.is_none() {
+                    if !is_from_sought {
+                        self.sought.clone_from(&self.key);
+                    }
+                    claim = Claim::begin(memtable, *space, &self.sought, self.view);
+                    if claim.is_some() {
+                        self.cursor.seek(&self.sought, SEQNO_MAX)?;
+                        skips_key = false;
+                        continue;
+                    }
+                }
             }
             self.cursor.next()?;
         }
+        // Behind the upper bound, tables may have been left out.
+        claim.into_iter().for_each(|claim: Claim| claim.keep(self.bounds.upper.as_deref()));
         Ok(())
     }
 

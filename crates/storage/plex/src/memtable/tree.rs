@@ -475,6 +475,12 @@ impl Tree {
         self.slot(&path).store(LeafState { len: state.len + 1, ..state }.pack(), Release);
     }
 
+    /// Does something between two insertions.
+    pub fn between_insertions<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _writer = self.writer.lock();
+        work()
+    }
+
     /// What leads to the leaf at the end of the path.
     fn slot(&self, path: &Path) -> &AtomicU64 {
         let (node, at) = path.steps[path.len - 1];
