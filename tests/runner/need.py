@@ -16,6 +16,7 @@ from job import ROOT, TARGET, TOOLS, Failed, Skip
 
 # The oldest Debian that the package is for.
 DEBIAN = "bookworm"
+ARM64 = "aarch64-unknown-linux-gnu"
 NO_SERVICES = Path("/usr/sbin/policy-rc.d")
 
 
@@ -119,6 +120,15 @@ def debian():
                 raise Skip(f"debootstrap cannot make a Debian: {_last_line(done.stdout)}")
             (home / "done").touch()
     return home / "root"
+
+
+@functools.cache
+def arm64():
+    """Makes sure that `make release TARGET=...` can build for arm64 and run what it built."""
+    apt("gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "qemu-user")
+    if not shutil.which("rustup"):
+        raise Skip("no rustup to install the library for arm64")
+    _rustup(["target", "add", ARM64], "the library for arm64")
 
 
 @functools.cache

@@ -4,10 +4,12 @@ picture of a checkpoint; see tests/tools/."""
 import os
 
 import need
-from job import ROOT, Job, Skip, Stage
+from job import ROOT, TARGET, Job, Skip, Stage
 
 HOME = ROOT / "tests" / "tools"
 SECONDS_MAX = 900
+# A release build for another processor takes this long at most.
+ARM64_SECONDS_MAX = 3600
 # Of the long form, in which a replica is disturbed.
 CUTS = 100
 KILLS = 20
@@ -36,8 +38,16 @@ def pieces(_job):
         job.command(["python3", "booted.py", need.onggi(), need.debian()], name="the package under systemd",
                     cwd=HOME, timeout=SECONDS_MAX, counts=True, env={"PYTHONPATH": str(ROOT / "tests" / "runner")})
 
+    def arm64(job):
+        need.arm64()
+        make = ["make", "-C", ROOT, "build", "deb", "image", "release", f"TARGET={need.ARM64}"]
+        job.build(make, timeout=ARM64_SECONDS_MAX)
+        job.command(["python3", "arm64.py", TARGET / need.ARM64 / "release" / "onggi", TARGET / "package"],
+                    name="arm64 under qemu", cwd=HOME, timeout=SECONDS_MAX, counts=True,
+                    env={"PYTHONPATH": str(ROOT / "tests" / "runner")})
+
     return [(f"{CUTS} cuts, {KILLS} kills of each side", cuts), ("the package in a clean Debian", debian),
-            ("the package under systemd", booted)]
+            ("the package under systemd", booted), ("arm64 under qemu", arm64)]
 
 
 STAGE = Stage(

@@ -42,6 +42,13 @@ const ARENAS: usize = 128;
 /// An arena's span, at least: it is as much as the machine has memory, so that one alone can use all of it.
 const SPAN_BYTES_MIN: usize = 4 << 30;
 
+/// Arenas of a process whose address space is limited. They have a quarter of it: stacks and the C library take the
+/// rest.
+const ARENAS_LIMITED: usize = 16;
+
+/// The span of an arena of theirs, at least.
+const SPAN_BYTES_LIMITED_MIN: usize = 4 << 20;
+
 /// Time between two searches for memory to spare.
 const LOOKS_EVERY: Duration = Duration::from_secs(1);
 
@@ -136,8 +143,7 @@ impl Heap {
 /// When the system grants no address space or no thread.
 pub fn begin() -> io::Result<()> {
     c_library::give_memory_back();
-    let span_bytes = system::memory_bytes().max(SPAN_BYTES_MIN).next_power_of_two();
-    let mut count = ARENAS;
+    let (span_bytes, mut count) = plan(system::memory_bytes(), system::address_space_limit());
     let base = loop {
         match system::reserve(span_bytes * count) {
             Ok(base) => break base,
@@ -151,6 +157,19 @@ pub fn begin() -> io::Result<()> {
     HEAP.arena_count.store(count, Relaxed);
     HEAP.base.store(base.as_ptr(), Release);
     Ok(())
+}
+
+/// Bytes of a span, and how many to reserve, on a machine with this memory, in a process with this limit of addresses
+/// (`ulimit -v`).
+fn plan(memory_bytes: usize, limit_bytes: Option<usize>) -> (usize, usize) {
+    let span_bytes = memory_bytes.max(SPAN_BYTES_MIN).next_power_of_two();
+    match limit_bytes.map(|bytes| bytes / 4) {
+        Some(bytes) if bytes / ARENAS < span_bytes => {
+            let part = (bytes / ARENAS_LIMITED).max(SPAN_BYTES_LIMITED_MIN);
+            (span_bytes.min(1 << part.ilog2()), ARENAS_LIMITED)
+        }
+        _ => (span_bytes, ARENAS),
+    }
 }
 
 /// The time in which a thread has an arena; it ends with its drop.
@@ -302,5 +321,25 @@ unsafe impl GlobalAlloc for Allocator {
             }
             new
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without a limit, each arena can hold what the machine can. With one, all take at most a quarter of it.
+    #[test]
+    fn a_limit_of_addresses_leaves_room_for_others() {
+        const GB: usize = 1 << 30;
+        assert_eq!(plan(24 * GB, None), (32 * GB, ARENAS));
+        assert_eq!(plan(0, None), (SPAN_BYTES_MIN, ARENAS));
+        assert_eq!(plan(24 * GB, Some(1 << 50)), (32 * GB, ARENAS));
+        for limit in [GB / 2, 4 * GB, 6 * GB, 1 << 40] {
+            let (span_bytes, count) = plan(24 * GB, Some(limit));
+            assert!(span_bytes.is_power_of_two() && count == ARENAS_LIMITED, "{limit}");
+            assert!(span_bytes * count <= limit / 4 && span_bytes * count > limit / 16, "{limit}");
+        }
+        assert_eq!(plan(24 * GB, Some(0)), (SPAN_BYTES_LIMITED_MIN, ARENAS_LIMITED));
     }
 }

@@ -14,6 +14,12 @@ mod calls {
         usize::try_from(pages).unwrap_or(0).saturating_mul(usize::try_from(page_bytes).unwrap_or(0))
     }
 
+    /// The limit of addresses that this process may map; `None` without one.
+    pub fn address_space_limit() -> Option<usize> {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::As).current?;
+        usize::try_from(limit).ok()
+    }
+
     /// Address space without memory, that cannot be touched yet.
     pub fn reserve(bytes: usize) -> io::Result<NonNull<u8>> {
         // SAFETY: a fresh anonymous mapping at an address of the system's choice touches no existing memory.
@@ -63,6 +69,10 @@ mod calls {
 
     pub fn memory_bytes() -> usize {
         0
+    }
+
+    pub fn address_space_limit() -> Option<usize> {
+        None
     }
 
     pub fn reserve(_bytes: usize) -> io::Result<NonNull<u8>> {
