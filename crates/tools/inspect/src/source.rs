@@ -23,7 +23,8 @@ pub enum Source<'s> {
 }
 
 impl Source<'_> {
-    pub(crate) fn path(&self) -> &Path {
+    /// The directory.
+    pub fn path(&self) -> &Path {
         match self {
             Self::Stopped(dir) | Self::Running { dir, .. } => dir,
         }

@@ -39,7 +39,7 @@ pub fn run(args: &BackupArgs) -> ExitCode {
 fn copy(args: &BackupArgs, report: Report) -> Result<ExitCode, Error> {
     let mut held = Held::take(&args.from, &args.login)?;
     let (clock, history) = (SystemClock::new(), HistoryId::random(&mut OsEntropy.rng()));
-    let progress = Progress::new(report);
+    let progress = Progress::over(report, &held.directory);
     let mut told = |line: &str| progress.say(line);
     let done = inspect::backup(progress.fs(), &clock, &held.directory, held.durable, &args.into, history, &mut told);
     // If this fails, the hold expires.

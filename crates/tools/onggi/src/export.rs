@@ -63,7 +63,7 @@ impl Target {
 
 /// `onggi export`
 pub fn run(args: &ExportArgs) -> ExitCode {
-    let progress = Progress::new(args.json.report("export"));
+    let progress = Progress::over(args.json.report("export"), &args.dir);
     let target = match args.target {
         Target::Redis70 => rdb::Target::V10,
         Target::Redis72 => rdb::Target::V11,

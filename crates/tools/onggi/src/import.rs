@@ -95,7 +95,10 @@ pub fn run(args: &ImportArgs) -> ExitCode {
 
 /// Examines or imports a file.
 fn import_file(args: &ImportArgs, report: Report) -> ExitCode {
-    let progress = Progress::of_file(report, &args.file);
+    // A manifest names files next to it.
+    let is_manifest = args.file.extension().is_some_and(|extension| extension == "manifest");
+    let around = args.file.parent().filter(|parent| is_manifest && !parent.as_os_str().is_empty());
+    let progress = Progress::over(report, around.unwrap_or(&args.file));
     let done = match &args.dir {
         Some(dir) if !args.dry_run => import(args, dir.clone(), &progress),
         _ => examine(args, &progress),

@@ -1,13 +1,17 @@
-//! Shows how far a tool has read or written a file, as a bar on standard error with an estimate of the time left. Draws
-//! nothing if standard error is not a terminal, or with `--json`.
+//! Shows how far a tool is, as a bar on standard error with an estimate of the time left. The bar is over all files
+//! that the tool has to read, or over the file that it reads or writes, where it does not know others. Draws nothing if
+//! standard error is not a terminal, or with `--json`.
 
 use crate::report::Report;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
-use std::io::IoSlice;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use vfs::{AllocateLen, DirEntry, File, FileLock, FileSystem, FsError, Metadata, OpenOptions, RealFs, Region, Space};
 
 /// A bar, and the file system whose files advance it.
@@ -23,17 +27,26 @@ impl Progress {
         Self::of(report, None)
     }
 
-    /// A bar that shows how far this file has been read.
-    pub fn of_file(report: Report, path: &Path) -> Self {
-        Self::of(report, Some(path.to_owned()))
+    /// A bar over the bytes of a file, or of all files below a directory. A checkpoint counts once one of its files is
+    /// opened, since a tool need not read them all.
+    pub fn over(report: Report, path: &Path) -> Self {
+        let mut plan = HashMap::new();
+        // What cannot be listed is the tool's to report.
+        let _ = list(path, &mut plan);
+        Self::of(report, Some(plan))
     }
 
-    fn of(report: Report, only: Option<PathBuf>) -> Self {
+    fn of(report: Report, plan: Option<HashMap<PathBuf, u64>>) -> Self {
         let bar = if report.is_json() { ProgressBar::hidden() } else { ProgressBar::no_length() };
         let template = "{msg} [{bar:30}] {bytes} of {total_bytes}, {binary_bytes_per_sec}, {eta} left";
         bar.set_style(ProgressStyle::with_template(template).expect("the template is right").progress_chars("=> "));
+        if let Some(plan) = &plan {
+            bar.set_length(plan.iter().filter(|(path, _)| set_of(path).is_none()).map(|(_, len)| len).sum());
+        }
         let watch = Watch { bar: bar.clone(), opened: AtomicU64::new(0), shown: AtomicU64::new(0) };
-        let fs = Arc::new(Watched { inner: RealFs, watch: Arc::new(watch), only });
+        let planned =
+            plan.map(|plan| plan.into_iter().map(|(path, len)| (path, Arc::new(Planned::new(len)))).collect());
+        let fs = Arc::new(Watched { inner: RealFs, watch: Arc::new(watch), planned, sets: Mutex::default() });
         Self { report, bar, fs }
     }
 
@@ -74,6 +87,48 @@ impl Drop for Progress {
     }
 }
 
+/// All files below a path, with their lengths. Links are not followed.
+fn list(path: &Path, plan: &mut HashMap<PathBuf, u64>) -> io::Result<()> {
+    let about = fs::symlink_metadata(path)?;
+    if about.is_dir() {
+        for entry in fs::read_dir(path)? {
+            list(&entry?.path(), plan)?;
+        }
+    } else if about.is_file() {
+        plan.insert(path.to_owned(), about.len());
+    }
+    Ok(())
+}
+
+/// The number of the checkpoint that a file belongs to: the first number of the name of it or of its directory.
+fn set_of(path: &Path) -> Option<u64> {
+    let of = |name: &OsStr| {
+        let name = name.to_str()?;
+        let rest = ["prdb-", "lsm-"].into_iter().find_map(|begin| name.strip_prefix(begin))?;
+        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    path.iter().rev().take(2).find_map(of)
+}
+
+/// A file that is to be read.
+#[derive(Debug)]
+struct Planned {
+    len: u64,
+    read: AtomicU64,
+}
+
+impl Planned {
+    fn new(len: u64) -> Self {
+        Self { len, read: AtomicU64::new(0) }
+    }
+
+    /// Counts bytes, and gives by how much the bar advances. What is read again counts once.
+    fn count(&self, bytes: u64) -> u64 {
+        let before = self.read.fetch_add(bytes, Ordering::Relaxed);
+        self.len.saturating_sub(before).min(bytes)
+    }
+}
+
 /// The bar and its state.
 #[derive(Debug)]
 struct Watch {
@@ -88,18 +143,38 @@ struct Watch {
 struct Watched {
     inner: RealFs,
     watch: Arc<Watch>,
-    /// The one file that advances the bar; `None`: all do.
-    only: Option<PathBuf>,
+    /// The files that advance the bar; `None`: each is a bar of its own.
+    planned: Option<HashMap<PathBuf, Arc<Planned>>>,
+    /// The checkpoints that count.
+    sets: Mutex<HashSet<u64>>,
+}
+
+impl Watched {
+    /// A file is opened: the others of its checkpoint will be.
+    fn count_set(&self, planned: &HashMap<PathBuf, Arc<Planned>>, path: &Path) {
+        let Some(set) = set_of(path) else { return };
+        if self.sets.lock().unwrap_or_else(PoisonError::into_inner).insert(set) {
+            let of_set = planned.iter().filter(|(path, _)| set_of(path) == Some(set));
+            self.watch.bar.inc_length(of_set.map(|(_, planned)| planned.len).sum());
+        }
+    }
 }
 
 impl FileSystem for Watched {
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Arc<dyn File>, FsError> {
         let inner = self.inner.open(path, options)?;
-        if self.only.as_deref().is_some_and(|only| only != path) {
-            return Ok(inner);
-        }
+        let planned = match &self.planned {
+            Some(planned) => match planned.get(path) {
+                Some(one) => {
+                    self.count_set(planned, path);
+                    Some(Arc::clone(one))
+                }
+                None => return Ok(inner),
+            },
+            None => None,
+        };
         let number = self.watch.opened.fetch_add(1, Ordering::Relaxed) + 1;
-        Ok(Arc::new(WatchedFile { inner, number, watch: Arc::clone(&self.watch) }))
+        Ok(Arc::new(WatchedFile { inner, number, watch: Arc::clone(&self.watch), planned }))
     }
 
     fn create_dir_all(&self, path: &Path) -> Result<(), FsError> {
@@ -156,16 +231,25 @@ struct WatchedFile {
     inner: Arc<dyn File>,
     number: u64,
     watch: Arc<Watch>,
+    planned: Option<Arc<Planned>>,
 }
 
 impl WatchedFile {
-    /// The work has reached this offset of the file.
-    fn reached(&self, offset: u64) {
-        let bar = &self.watch.bar;
-        if self.watch.shown.swap(self.number, Ordering::Relaxed) != self.number {
+    /// Bytes were read, or written, from this offset of the file.
+    fn moved(&self, offset: u64, bytes: usize) {
+        let (bar, bytes) = (&self.watch.bar, bytes as u64);
+        let is_other = self.watch.shown.swap(self.number, Ordering::Relaxed) != self.number;
+        if is_other {
             let name = self.path().file_name().unwrap_or_default().to_string_lossy();
-            bar.reset();
             bar.set_message(name.into_owned());
+        }
+        if let Some(planned) = &self.planned {
+            bar.inc(planned.count(bytes));
+            return;
+        }
+        let offset = offset + bytes;
+        if is_other {
+            bar.reset();
             bar.set_length(self.inner.len().unwrap_or_default());
         }
         bar.set_position(offset);
@@ -183,26 +267,26 @@ impl File for WatchedFile {
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize, FsError> {
         let read = self.inner.read_at(buf, offset)?;
-        self.reached(offset + read as u64);
+        self.moved(offset, read);
         Ok(read)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<usize, FsError> {
         let written = self.inner.write_at(bytes, offset)?;
-        self.reached(offset + written as u64);
+        self.moved(offset, written);
         Ok(written)
     }
 
     fn write_vectored_at(&self, slices: &[IoSlice<'_>], offset: u64) -> Result<usize, FsError> {
         let written = self.inner.write_vectored_at(slices, offset)?;
-        self.reached(offset + written as u64);
+        self.moved(offset, written);
         Ok(written)
     }
 
     fn write_all_synced_at(&self, slices: &mut [IoSlice<'_>], offset: u64) -> Result<(), FsError> {
         let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
         self.inner.write_all_synced_at(slices, offset)?;
-        self.reached(offset + bytes as u64);
+        self.moved(offset, bytes);
         Ok(())
     }
 
@@ -240,5 +324,41 @@ impl File for WatchedFile {
 
     fn alignment(&self) -> usize {
         self.inner.alignment()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One bar over all files: what is read twice counts once, a checkpoint counts with its first file, and what is
+    /// written does not.
+    #[test]
+    fn a_bar_is_over_all_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::create_dir(path("lsm-7")).unwrap();
+        for (name, len) in [("prdb-6-0", 500), ("prdb-7-0", 300), ("log-1", 200), ("lsm-7/000001.sst", 100)] {
+            fs::write(path(name), vec![1; len]).unwrap();
+        }
+        let report = Report::new("check", false);
+        assert_eq!(Progress::over(report, &path("log-1")).bar.length(), Some(200));
+        let progress = Progress::over(report, dir.path());
+        let at = || (progress.bar.position(), progress.bar.length());
+        assert_eq!(at(), (0, Some(200)));
+        let read = |name: &str, len: usize| {
+            let file = progress.fs().open(&path(name), OpenOptions::read()).unwrap();
+            assert_eq!(file.read_at(&mut vec![0; len], 0).unwrap(), len);
+        };
+        read("log-1", 150);
+        assert_eq!(at(), (150, Some(200)));
+        read("log-1", 150);
+        assert_eq!(at(), (200, Some(200)));
+        read("lsm-7/000001.sst", 100);
+        assert_eq!(at(), (300, Some(600)));
+        read("prdb-7-0", 300);
+        let new = progress.fs().open(&path("new"), OpenOptions::write().create_new()).unwrap();
+        new.write_at(&[0; 50], 0).unwrap();
+        assert_eq!(at(), (600, Some(600)));
     }
 }

@@ -54,9 +54,10 @@ fn when(text: &str) -> Result<When, String> {
 pub fn run(args: &RestoreArgs) -> ExitCode {
     let history = HistoryId::random(&mut OsEntropy.rng());
     let report = args.json.report("restore");
-    let (progress, clock) = (Progress::new(report), SystemClock::new());
-    let mut say = |line: &str| progress.say(line);
+    let clock = SystemClock::new();
     let restored = args.from.with(&args.login, |source| {
+        let progress = Progress::over(report, source.path());
+        let mut say = |line: &str| progress.say(line);
         Ok(inspect::restore(progress.fs(), &clock, source, args.time, &args.into, history, &mut say)?)
     });
     match restored {
@@ -75,7 +76,7 @@ pub fn run(args: &RestoreArgs) -> ExitCode {
             );
             let fields = json!({ "lsn": restored.lsn.0, "at_ms": restored.at_ms, "records": restored.records,
                 "checkpoint": restored.set.map(|set| set.0), "dir": args.into.display().to_string() });
-            progress.ended().result(0, &[line], fields)
+            report.result(0, &[line], fields)
         }
         Err(error) => report.failed(&*error),
     }

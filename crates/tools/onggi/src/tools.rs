@@ -111,7 +111,7 @@ pub fn inspect(args: &InspectArgs) -> ExitCode {
 
 /// `onggi check`
 pub fn check(args: &CheckArgs) -> ExitCode {
-    let progress = Progress::new(args.json.report("check"));
+    let progress = Progress::over(args.json.report("check"), args.dir.path());
     let remedy = format!(
         "damaged: see above; run `onggi repair {}`: it says what can be kept and what is lost, and asks before it \
          changes anything",
@@ -140,7 +140,7 @@ pub fn repair(args: &RepairArgs) -> ExitCode {
         Ok(dir) => dir,
         Err(error) => return report.failed(&error),
     };
-    let plan = match inspect::plan_repair(Progress::new(report).fs(), &dir, args.salvage) {
+    let plan = match inspect::plan_repair(Progress::over(report, &dir).fs(), &dir, args.salvage) {
         Ok(Some(plan)) => plan,
         Ok(None) => {
             let line = "good: nothing is damaged; there is nothing to repair".to_owned();
@@ -158,7 +158,7 @@ pub fn repair(args: &RepairArgs) -> ExitCode {
         return report.result(DAMAGED, &["not repaired; nothing was changed".to_owned()], fields);
     }
     let history = HistoryId::random(&mut OsEntropy.rng());
-    let progress = Progress::new(report);
+    let progress = Progress::over(report, &dir);
     let done = inspect::repair(progress.fs(), &clock, &dir, &plan, history, &mut |line| progress.say(line));
     let report = progress.ended();
     match done {
