@@ -1,5 +1,5 @@
-"""redis-cli's modes that walk the keys or watch the server: --scan, --bigkeys, --memkeys, --hotkeys, --stat,
---latency."""
+"""Modes of redis-cli, and of `onggi cli`, that walk the keys or watch the server: --scan, --bigkeys, --memkeys,
+--hotkeys, --stat, --latency."""
 
 import re
 import subprocess
@@ -85,4 +85,4 @@ def run(t):
         ("--latency-history", latency_history),
         ("INFO has every section that tools read", intrinsic_info),
     ):
-        t.check(f"redis-cli: {name}", body)
+        t.check(f"{t.name}: {name}", body)

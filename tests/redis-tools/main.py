@@ -18,7 +18,12 @@ from tools import Tools
 
 def main():
     tools = Tools(*sys.argv[1:5])
-    for area in (modes, keyspace, interactive, monitor, benchmark):
+    modes.run(tools)
+    keyspace.run(tools)
+    # While all keys are strings.
+    for onggi in sys.argv[5:]:
+        keyspace.run(onggi_cli.OwnCli(onggi, *sys.argv[1:5]))
+    for area in (interactive, monitor, benchmark):
         area.run(tools)
     for onggi in sys.argv[5:]:
         onggi_cli.run(tools, onggi)

@@ -56,11 +56,11 @@ def run(t):
 
     def mass_insertion():
         rows = 100_000
-        commands = b"".join(_resp(b"SET", b"mass:%d" % n, b"value %d" % n) for n in range(rows))
+        commands = b"".join(request(b"SET", b"mass:%d" % n, b"value %d" % n) for n in range(rows))
         out = t.cli("--pipe", stdin=commands)
         t.matches(rf"^errors: 0, replies: {rows}$", out)
         t.equal(t.cli("GET", f"mass:{rows - 1}"), f"value {rows - 1}\n")
-        out = t.cli("--pipe", stdin=_resp(b"SET", b"mass:x") + _resp(b"PING") + b"INCR inline\r\n", status=1)
+        out = t.cli("--pipe", stdin=request(b"SET", b"mass:x") + request(b"PING") + b"INCR inline\r\n", status=1)
         t.matches(r"^errors: 1, replies: 3$", out)
 
     for name, body in (
@@ -76,5 +76,6 @@ def run(t):
         t.check(f"redis-cli: {name}", body)
 
 
-def _resp(*arguments):
+def request(*arguments):
+    """A request of the protocol."""
     return b"*%d\r\n" % len(arguments) + b"".join(b"$%d\r\n%s\r\n" % (len(a), a) for a in arguments)

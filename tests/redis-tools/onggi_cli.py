@@ -7,6 +7,7 @@ import tempfile
 import time
 
 import interactive
+import modes
 from tools import SECONDS_MAX, Tools
 
 # Made before the comparison.
@@ -45,7 +46,7 @@ def run(theirs, onggi):
     def same_output():
         for command in DATA:
             theirs.cli(*command)
-        for form in ((), ("--no-raw",), ("-3", "--no-raw"), ("-3", "--raw")):
+        for form in ((), ("--no-raw",), ("-3", "--no-raw"), ("-3", "--raw"), ("--csv",), ("-3", "--csv")):
             for command in COMPARED:
                 t_out, o_out = theirs.cli(*form, *command), own.cli(*form, *command)
                 own.equal(o_out, t_out, f"{form} {command}")
@@ -66,6 +67,37 @@ def run(theirs, onggi):
         own.equal(json.loads(own.cli("--json", "CONFIG", "GET", "maxmemory")), {"maxmemory": "0"})
         own.equal(json.loads(own.cli("--json", "LRANGE", "own:list", "0", "1")), ["0", "1"])
         own.equal(json.loads(own.cli("--json", "GET", "own:nothing")), None)
+
+    def mass_insertion():
+        rows = 20_000
+        commands = b"".join(modes.request(b"SET", b"own:mass:%d" % n, b"x" * 50) for n in range(rows))
+        out = own.cli("--pipe", stdin=commands)
+        own.equal(out.splitlines()[-2:], ["Last reply received from server.", f"errors: 0, replies: {rows}"])
+        # Replies of 20 MB: the requests are not all written before the first is read.
+        own.cli("SET", "own:long", "x" * 10_000)
+        out = own.cli("--pipe", stdin=modes.request(b"GET", b"own:long") * 2000)
+        own.matches(r"^errors: 0, replies: 2000$", out)
+        out = own.cli("--pipe", stdin=modes.request(b"SET", b"own:mass:x") + b"PING\r\nINCR inline\r\n", status=1)
+        own.matches(r"^ERR wrong number of arguments for 'set' command$", out)
+        own.matches(r"^errors: 1, replies: 3$", out)
+        # The server waits for the rest of a request.
+        out = own.cli("--pipe", "--pipe-timeout", 1, stdin=b"*2\r\n$99\r\n", status=1)
+        own.matches(r"No replies for 1 seconds", out)
+
+    def scripts():
+        with tempfile.TemporaryDirectory() as home:
+            file = os.path.join(home, "script.lua")
+            with open(file, "w", encoding="utf-8") as out:
+                out.write("return {KEYS, ARGV}")
+            for words in (("a", "b", ",", "c"), ("a",), (",", "c", ","), ()):
+                own.equal(own.cli("--no-raw", "--eval", file, *words), theirs.cli("--no-raw", "--eval", file, *words))
+        own.matches(r"/no/script: No such file", own.cli("--eval", "/no/script", status=2))
+
+    def refusals():
+        own.matches(r"--cluster is for Redis Cluster", own.cli("--cluster", "info", status=2))
+        own.matches(r"cannot be used with", own.cli("--scan", "--bigkeys", status=2))
+        own.matches(r"--pattern and --type are for --scan", own.cli("--pattern", "a*", "PING", status=2))
+        own.matches(r"^\"own:long\"$", own.cli("--no-raw", "--scan", "--pattern", "own:lon*", "--type", "string"))
 
     def exit_codes():
         own.cli("NOSUCH", status=0)
@@ -99,6 +131,9 @@ def run(theirs, onggi):
         ("commands and values from standard input", standard_input),
         ("-r, -i and -n", repeated),
         ("--json", json_output),
+        ("--pipe", mass_insertion),
+        ("--eval", scripts),
+        ("what does not go together, and clusters", refusals),
         ("exit codes", exit_codes),
         ("passwords, addresses, unix socket", logins),
         ("messages of a subscription", messages),

@@ -4,6 +4,7 @@ use crate::error::{BenchError, Result};
 use crate::resp::{write_array_header, write_bulk};
 use base::random::Rng;
 use proto::reply::{Parser, Value};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -11,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tls::{ClientConfig, ClientSocket};
 
 /// Where a server listens.
@@ -110,6 +111,8 @@ pub enum Socket {
 
 /// Timeout of a control command: a server may be loading or saving when it receives one.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Time between two looks whether the other side has given up.
+const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Timeout of a step of the handshake of TLS: a server that is loading takes part in it.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
@@ -302,6 +305,83 @@ impl Client {
             write_bulk(&mut request, word);
         }
         self.send(&request)
+    }
+
+    /// Sends commands in one piece, and reads their replies, errors included. The caller bounds their number.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn ask_all(&mut self, commands: &[Vec<Vec<u8>>]) -> Result<Vec<Value>> {
+        let mut request = Vec::new();
+        for command in commands {
+            write_array_header(&mut request, command.len());
+            command.iter().for_each(|word| write_bulk(&mut request, word));
+        }
+        self.send(&request)?;
+        commands.iter().map(|_| self.reply()).collect()
+    }
+
+    /// Writes what `more` gives until it gives nothing, and passes each reply to `take` as soon as it is there, until
+    /// that gives true. Neither side waits for the other. Ends too when everything is written and no reply has come for
+    /// `patience`.
+    ///
+    /// # Errors
+    /// As [`Self::ask`], and what `more` and `take` give.
+    pub fn pipe(
+        &mut self,
+        more: &mut dyn FnMut() -> io::Result<Vec<u8>>,
+        patience: Option<Duration>,
+        take: &mut dyn FnMut(&Value) -> io::Result<bool>,
+    ) -> Result<()> {
+        let address = self.address.to_string();
+        let broken = |source| BenchError::Connect { address: address.clone(), source };
+        rustix::io::ioctl_fionbio(&self.socket, true).map_err(|error| broken(error.into()))?;
+        let (mut bytes, mut written, mut is_all) = (Vec::new(), 0, false);
+        let (mut room, mut heard) = (vec![0; 64 << 10], Instant::now());
+        loop {
+            if written == bytes.len() && !is_all {
+                (bytes, written) = (more().map_err(broken)?, 0);
+                (is_all, heard) = (bytes.is_empty(), Instant::now());
+            }
+            let mut moved = false;
+            if written < bytes.len() {
+                match self.socket.write(&bytes[written..]) {
+                    Ok(length) => (written, moved) = (written + length, true),
+                    Err(error) if is_timeout(&error) || error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(broken(error)),
+                }
+            }
+            match self.socket.flush() {
+                Err(error) if !is_timeout(&error) => return Err(broken(error)),
+                _ => {}
+            }
+            match self.socket.read(&mut room) {
+                Ok(0) => return Err(BenchError::Closed { address }),
+                Ok(length) => {
+                    (moved, heard) = (true, Instant::now());
+                    self.replies.feed(&room[..length]);
+                    let foreign = |error| broken(io::Error::new(io::ErrorKind::InvalidData, error));
+                    while let Some(value) = self.replies.next_value().map_err(foreign)? {
+                        if take(&value).map_err(broken)? {
+                            return Ok(());
+                        }
+                    }
+                }
+                Err(error) if is_timeout(&error) || error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(broken(error)),
+            }
+            if moved {
+                continue;
+            }
+            if is_all && patience.is_some_and(|patience| heard.elapsed() >= patience) {
+                return Ok(());
+            }
+            let wanted = if is_all { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
+            match poll(&mut [PollFd::new(&self.socket, wanted)], Some(&LOOK_AGAIN)) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(broken(error.into())),
+            }
+        }
     }
 
     /// The next reply or message; `None` if none is complete after `patience`.

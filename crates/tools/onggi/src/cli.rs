@@ -9,10 +9,13 @@
 
 mod docs;
 mod editor;
+mod pipe;
 mod prompt;
 mod reply;
 mod session;
 mod url;
+mod walk;
+mod watch;
 mod words;
 
 use crate::report::failed;
@@ -26,17 +29,18 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use url::Url;
+use walk::{Measure, Walk};
 
 /// Sends commands to a server, with the options and the output of redis-cli: the command of the command line, or one of
 /// each line of standard input. On a terminal without a command it opens a prompt with hints, completion and a history.
 ///
 /// Replies have types and quotes on a terminal, and are plain in a pipe; see --no-raw, --raw and --json.
 ///
-/// Exit code: 0 done, 1 an error reply with -e, 2 no connection.
+/// Exit code: 0 done, 1 an error reply with -e, --pipe or a walk over the keys, 2 no connection.
 #[derive(Args)]
 #[command(disable_help_flag = true)]
 pub struct CliArgs {
@@ -80,15 +84,21 @@ pub struct CliArgs {
     /// Replies as JSON, one a line, over RESP3 unless -2 is given. Bytes that are not UTF-8 become U+FFFD.
     #[arg(long, conflicts_with_all = ["raw", "no_raw"])]
     json: bool,
+    /// Replies as one line of values between commas.
+    #[arg(long, conflicts_with_all = ["raw", "no_raw", "json"])]
+    csv: bool,
     /// Reads the last argument of the command from standard input.
     #[arg(short = 'x', requires = "command")]
     reads_argument: bool,
     /// Sends the command this many times; -1 until interrupted.
     #[arg(short = 'r', value_name = "COUNT", default_value_t = 1, allow_hyphen_values = true)]
     repeats: i64,
-    /// Seconds between two of these commands, such as 0.5.
+    /// Seconds between two of these commands, such as 0.5; between two rows of --stat and --latency-history; or of a
+    /// pause after each 100 pages of a walk over the keys.
     #[arg(short = 'i', value_name = "SECONDS", default_value = "0", value_parser = seconds)]
     interval: Duration,
+    #[command(flatten)]
+    mode: ModeArgs,
     #[command(flatten)]
     security: SecurityArgs,
     /// Prints this text.
@@ -97,6 +107,70 @@ pub struct CliArgs {
     /// The command and its arguments.
     #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
+}
+
+/// What to do in place of sending a command.
+#[derive(Args)]
+#[group(multiple = false)]
+struct Modes {
+    /// Prints all keys, one a line.
+    #[arg(long, conflicts_with = "command")]
+    scan: bool,
+    /// Shows the key with the most elements or bytes of each type.
+    #[arg(long, conflicts_with = "command")]
+    bigkeys: bool,
+    /// Shows the key that takes the most memory of each type.
+    #[arg(long, conflicts_with = "command")]
+    memkeys: bool,
+    /// Shows the keys that are used most. The server's maxmemory-policy has to be one of LFU.
+    #[arg(long, conflicts_with = "command")]
+    hotkeys: bool,
+    /// Prints a row of figures every second: keys, memory, clients, requests.
+    #[arg(long, conflicts_with = "command")]
+    stat: bool,
+    /// Measures round trips of PING, in milliseconds: in a pipe those of a second, on a terminal until interrupted.
+    #[arg(long, conflicts_with = "command")]
+    latency: bool,
+    /// The same, with a row for each 15 seconds or for the time of -i.
+    #[arg(long, conflicts_with = "command")]
+    latency_history: bool,
+    /// Sends standard input as it is, which has to be requests of the protocol, and counts replies and errors.
+    #[arg(long, conflicts_with = "command")]
+    pipe: bool,
+    /// Runs the Lua script of a file. Its keys and, after a comma between blanks, its arguments follow.
+    #[arg(long, value_name = "FILE")]
+    eval: Option<PathBuf>,
+    /// Refused: there is no cluster to manage here.
+    #[arg(long, hide = true)]
+    cluster: bool,
+}
+
+/// A mode and its options.
+#[derive(Args)]
+struct ModeArgs {
+    #[command(flatten)]
+    modes: Modes,
+    /// Walks over keys that match this pattern.
+    #[arg(long, value_name = "PATTERN")]
+    pattern: Option<String>,
+    /// Walks over keys of this type, such as hash.
+    #[arg(long = "type", value_name = "TYPE")]
+    of_type: Option<String>,
+    /// Keys of a page of SCAN.
+    #[arg(long, value_name = "KEYS", default_value = "100", value_parser = clap::value_parser!(u64).range(1..))]
+    count: u64,
+    /// Samples of a big collection for --memkeys; 0 for all of it.
+    #[arg(long, value_name = "COUNT", requires = "memkeys")]
+    memkeys_samples: Option<u64>,
+    /// Seconds without a reply after which --pipe gives up; 0 for never.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pipe_timeout: u64,
+}
+
+impl ModeArgs {
+    fn walk(&self, interval: Duration) -> Walk {
+        Walk { pattern: self.pattern.clone(), of_type: self.of_type.clone(), count: self.count, interval }
+    }
 }
 
 /// Reads a number of seconds.
@@ -113,6 +187,10 @@ pub fn run(args: CliArgs) -> ExitCode {
         Err(error) => match error.downcast_ref::<io::Error>() {
             // The reader has closed the pipe, as `head` does.
             Some(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            _ if error.is::<walk::Refused>() => {
+                eprintln!("onggi cli: {error}");
+                ExitCode::FAILURE
+            }
             _ => failed("cli", &*error),
         },
     }
@@ -148,6 +226,7 @@ impl CliArgs {
     fn form(&self) -> Form {
         match () {
             () if self.json => Form::Json,
+            () if self.csv => Form::Csv,
             () if self.no_raw || !self.raw && io::stdout().is_terminal() => Form::People,
             () => Form::Plain,
         }
@@ -156,8 +235,24 @@ impl CliArgs {
 
 /// Sends everything; false after an error reply if that counts.
 fn talk(args: CliArgs) -> Result<bool, Box<dyn Error>> {
+    if args.mode.modes.cluster {
+        return Err(
+            "--cluster is for Redis Cluster, which this program has no commands for; use redis-cli or valkey-cli"
+                .into(),
+        );
+    }
+    if !args.mode.modes.walks() && (args.mode.pattern.is_some() || args.mode.of_type.is_some()) {
+        return Err("--pattern and --type are for --scan, --bigkeys, --memkeys and --hotkeys".into());
+    }
+    let script = args.mode.modes.eval.as_deref().map(|file| evaluation(file, &args.command)).transpose()?;
     let mut session = Session::open(args.address(), args.login()?)?;
     let (form, fails_on_error) = (args.form(), args.fails_on_error);
+    if let Some(done) = in_mode(&args, &mut session, form)? {
+        return Ok(done);
+    }
+    if let Some(command) = script {
+        return Ok(send(&mut session, &command, form)? || !fails_on_error);
+    }
     if args.command.is_empty() && io::stdin().is_terminal() && io::stdout().is_terminal() {
         return prompt::run(session, form).map(|()| true);
     }
@@ -181,6 +276,45 @@ fn talk(args: CliArgs) -> Result<bool, Box<dyn Error>> {
         }
     }
     Ok(true)
+}
+
+impl Modes {
+    /// Whether it is a walk over the keys.
+    fn walks(&self) -> bool {
+        self.scan || self.bigkeys || self.memkeys || self.hotkeys
+    }
+}
+
+/// Does what a mode does; `None` without one, and for a script.
+fn in_mode(args: &CliArgs, session: &mut Session, form: Form) -> Result<Option<bool>, Box<dyn Error>> {
+    let (modes, walk) = (&args.mode.modes, args.mode.walk(args.interval));
+    match () {
+        () if modes.scan => walk::scan(session, &walk, form)?,
+        () if modes.bigkeys => walk::biggest(session, &walk, Measure::Elements)?,
+        () if modes.memkeys => walk::biggest(session, &walk, Measure::Memory(args.mode.memkeys_samples))?,
+        () if modes.hotkeys => walk::hottest(session, &walk)?,
+        () if modes.stat => watch::stat(session, args.interval, if args.repeats == 1 { -1 } else { args.repeats })?,
+        () if modes.latency || modes.latency_history => {
+            watch::latency(session, args.interval, form, modes.latency_history)?;
+        }
+        () if modes.pipe => {
+            let patience = Some(args.mode.pipe_timeout).filter(|seconds| *seconds > 0).map(Duration::from_secs);
+            return pipe::run(session, patience).map(Some);
+        }
+        () => return Ok(None),
+    }
+    Ok(Some(true))
+}
+
+/// EVAL of a file with keys, and arguments after a comma.
+fn evaluation(file: &Path, words: &[OsString]) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
+    let script = std::fs::read(file).map_err(|error| format!("{}: {}", file.display(), vfs::reason(&error)))?;
+    let comma = words.iter().position(|word| word == ",");
+    let keys = comma.unwrap_or(words.len());
+    let mut command = vec![b"EVAL".to_vec(), script, keys.to_string().into_bytes()];
+    let parts = [words.get(..keys), words.get(keys.saturating_add(1)..)];
+    command.extend(parts.into_iter().flatten().flatten().map(|word| word.clone().into_vec()));
+    Ok(command)
 }
 
 /// Sends the command of each line of standard input.

@@ -13,13 +13,15 @@ pub enum Form {
     Text,
     /// One line of JSON.
     Json,
+    /// One line of values between commas, strings in quotes.
+    Csv,
 }
 
 /// The form of the reply of a command: text that is laid out for people has no quotes.
 pub fn form_of(command: &[Vec<u8>], form: Form) -> Form {
     let word = |at: usize| command.get(at).map(Vec::as_slice);
     let is_text = word(0).is_some_and(|name| is_text(name, word(1)));
-    if is_text && form != Form::Json { Form::Text } else { form }
+    if is_text && !matches!(form, Form::Json | Form::Csv) { Form::Text } else { form }
 }
 
 /// A reply in a form, with the end of its line.
@@ -38,8 +40,39 @@ pub fn shown(reply: &Value, form: Form) -> Vec<u8> {
             }
         }
         Form::Json => line_of(&mut text, json(reply).to_string().as_bytes()),
+        Form::Csv => {
+            write_csv(reply, &mut text);
+            text.push(b'\n');
+        }
     }
     text
+}
+
+/// A reply between commas. Lists in lists are one list, as in redis-cli.
+fn write_csv(reply: &Value, text: &mut Vec<u8>) {
+    let mut join = |all: &mut dyn Iterator<Item = &Value>| {
+        for (number, value) in all.enumerate() {
+            if number > 0 {
+                text.push(b',');
+            }
+            write_csv(value, text);
+        }
+    };
+    match reply {
+        Value::Array(all) | Value::Set(all) | Value::Push(all) => join(&mut all.iter()),
+        Value::Map(pairs) => join(&mut pairs.iter().flat_map(|(key, value)| [key, value])),
+        Value::Attributed { value, .. } => write_csv(value, text),
+        Value::Error(line) => {
+            text.extend_from_slice(b"ERROR,");
+            text.extend_from_slice(&quoted(line));
+        }
+        Value::Integer(number) => text.extend(number.to_string().bytes()),
+        Value::Double(number) => text.extend(double(*number).bytes()),
+        Value::Boolean(yes) => text.extend(if *yes { "true" } else { "false" }.bytes()),
+        Value::BigNumber(digits) => text.extend_from_slice(digits),
+        Value::NullBulk | Value::NullArray | Value::Null => text.extend_from_slice(b"NULL"),
+        reply => text.extend_from_slice(&quoted(reply.as_bytes().unwrap_or_default())),
+    }
 }
 
 /// A reply as JSON: maps are objects, and errors have a field `error`.
@@ -155,7 +188,7 @@ fn line_of(text: &mut Vec<u8>, line: &[u8]) {
 }
 
 /// A string in quotes, with escapes for bytes that do not print.
-fn quoted(bytes: &[u8]) -> Vec<u8> {
+pub fn quoted(bytes: &[u8]) -> Vec<u8> {
     let mut text = vec![b'"'];
     for byte in bytes {
         match byte {
@@ -231,6 +264,14 @@ mod tests {
         assert!(shown(&ten).starts_with(" 1) (integer) 0\n 2) (integer) 1\n"), "{}", shown(&ten));
         assert_eq!(shown(&Value::Map(vec![(bulk("k"), bulk("\x01\""))])), "1# \"k\" => \"\\x01\\\"\"\n");
         assert_eq!(shown(&Value::Error(b"ERR no".to_vec())), "(error) ERR no\n");
+    }
+
+    #[test]
+    fn values_between_commas() {
+        let bulk = |text: &str| Value::Bulk(text.into());
+        let list = Value::Array(vec![bulk("a\"b"), Value::NullBulk, Value::Array(vec![Value::Integer(1), bulk("")])]);
+        assert_eq!(super::shown(&list, Form::Csv), b"\"a\\\"b\",NULL,1,\"\"\n");
+        assert_eq!(super::shown(&Value::Error(b"ERR no".to_vec()), Form::Csv), b"ERROR,\"ERR no\"\n");
     }
 
     #[test]

@@ -75,6 +75,29 @@ impl Session {
         }
     }
 
+    /// Sends a command, and gives its reply.
+    pub fn ask(&mut self, command: &[Vec<u8>]) -> Result<Value, Box<dyn Error>> {
+        Ok(self.ask_all(&[command.to_vec()])?.pop().unwrap_or(Value::Null))
+    }
+
+    /// Sends commands together, and gives their replies. The connection sends no messages: nothing has subscribed.
+    pub fn ask_all(&mut self, commands: &[Vec<Vec<u8>>]) -> Result<Vec<Value>, Box<dyn Error>> {
+        self.connect()?;
+        let Some(client) = &mut self.client else { return Ok(Vec::new()) };
+        Ok(client.ask_all(commands)?)
+    }
+
+    /// Sends bytes as they are; see [`Client::pipe`]. The connection can then be used for nothing else.
+    pub fn pipe(
+        &mut self,
+        more: &mut dyn FnMut() -> io::Result<Vec<u8>>,
+        patience: Option<Duration>,
+        take: &mut dyn FnMut(&Value) -> io::Result<bool>,
+    ) -> Result<(), Box<dyn Error>> {
+        let Some(mut client) = self.client.take() else { return Ok(()) };
+        Ok(client.pipe(more, patience, take)?)
+    }
+
     fn exchange(
         &mut self,
         words: &[&[u8]],
