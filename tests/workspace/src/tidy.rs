@@ -114,8 +114,28 @@ fn no_test_is_switched_off_without_a_reason() {
 }
 
 /// Error words that replies begin with.
-const ERROR_WORDS: &[&str] =
-    &["ERR", "MISCONF", "OOM", "LOADING", "WRONGTYPE", "NOPERM", "NOAUTH", "READONLY", "BUSY", "MASTERDOWN", "DENIED"];
+const ERROR_WORDS: &[&str] = &[
+    "ERR",
+    "MISCONF",
+    "OOM",
+    "LOADING",
+    "WRONGTYPE",
+    "NOPERM",
+    "NOAUTH",
+    "READONLY",
+    "BUSY",
+    "MASTERDOWN",
+    "DENIED",
+    "NOTREADY",
+    "NOSCRIPT",
+    "NOPROTO",
+    "WRONGPASS",
+    "EXECABORT",
+    "IOERR",
+    "ERROR",
+    "CLIENT_ERROR",
+    "SERVER_ERROR",
+];
 
 /// Whether a string of program text begins with an error word.
 fn begins_reply(line: &str) -> bool {

@@ -21,6 +21,7 @@ mod key_prefix;
 mod meta;
 mod meta_flags;
 mod prefixes;
+pub mod refusal;
 mod refused;
 mod rows;
 mod service;

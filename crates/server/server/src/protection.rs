@@ -3,10 +3,6 @@
 use command::clients::Address;
 use config::Settings;
 
-/// What a refused client of memcached reads.
-pub(crate) const DENIED_MEMCACHED: &str =
-    "SERVER_ERROR clients of other hosts are refused while no password is set: set requirepass, or protected-mode no";
-
 /// Whether protected mode refuses a new connection of this peer. `needs_login` says whether clients have to log in.
 pub(crate) fn refuses(settings: &Settings, peer: &Address, needs_login: bool) -> bool {
     settings.protected_mode && !needs_login && !is_near(peer)

@@ -6,7 +6,7 @@ use crate::executor::Shared;
 use crate::listen::Kind;
 use crate::mailbox::Mailbox;
 use crate::message::Message;
-use crate::protection::{DENIED_MEMCACHED, is_near, refuses};
+use crate::protection::{is_near, refuses};
 use crate::socket::{Socket, TlsHandle};
 use crate::strangers::Strangers;
 use crate::tls_socket::TlsSocket;
@@ -18,6 +18,7 @@ use command::clients::{Address, Clients, TOO_MANY};
 use command::error;
 use command::login::Login;
 use config::Settings;
+use memcached::refusal;
 use proto::ReplyBuffer;
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -67,7 +68,7 @@ impl<'s> Dealer<'s> {
                      protected-mode no ({others} others refused since the last such line)"
                 );
             }
-            return refuse(&mut socket, kind, error::DENIED, DENIED_MEMCACHED);
+            return refuse(&mut socket, kind, error::DENIED, refusal::DENIED);
         }
         let worker = if self.desk.is_attending() { self.desk.attendant() } else { self.desk.next_worker() };
         let info = if clients.count() < connections_max(&settings, is_near(&peer)) {
@@ -83,7 +84,7 @@ impl<'s> Dealer<'s> {
             None
         };
         let Some(info) = info else {
-            return refuse(&mut socket, kind, TOO_MANY, "ERROR Too many open connections");
+            return refuse(&mut socket, kind, TOO_MANY, refusal::TOO_MANY);
         };
         let mut stranger = None;
         // A client of TLS counts until its handshake is over.
