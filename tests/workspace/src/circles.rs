@@ -1,6 +1,7 @@
 //! No file of a crate imports one that imports it again, by however many steps: such files can only be read together.
 //!
-//! A file may name the modules it declares, which is how it shows them to others, and the root of its crate.
+//! A file may name the modules it declares, which is how it shows them to others, and the root of its crate. A name
+//! that the root shows again, such as `crate::Ctx`, leads to the file that has it.
 
 use crate::metadata;
 use crate::tree::{self, SourceFile};
@@ -21,7 +22,8 @@ fn module(path: &str) -> Option<Module> {
 
 /// The program text of a file: without comments, and without its module of tests, which is its end.
 fn program(text: &str) -> String {
-    let end = text.find("#[cfg(test)]\nmod tests").unwrap_or(text.len());
+    let ends = ["#[cfg(test)]\nmod tests", "#[cfg(test)]\npub(crate) mod tests"];
+    let end = ends.iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
     text[..end].lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
 }
 
@@ -73,12 +75,31 @@ fn branch<'t>(prefix: &mut Vec<&'t str>, text: &'t str, found: &mut Vec<Vec<&'t 
     rest
 }
 
+/// The names that a crate's root shows again, each with the path on which the root has it.
+fn shown(root: &str) -> BTreeMap<&str, Vec<&str>> {
+    let mut found = Vec::new();
+    for opening in ["pub use ", "pub(crate) use "] {
+        for (at, _) in root.match_indices(opening) {
+            branch(&mut Vec::new(), &root[at + opening.len()..], &mut found);
+        }
+    }
+    let inside = found.into_iter().map(|path| path.into_iter().skip_while(|name| matches!(*name, "crate" | "self")));
+    inside.map(Iterator::collect::<Vec<_>>).filter_map(|path| Some((*path.last()?, path))).collect()
+}
+
 /// The file that a path of the module `from` leads to.
-fn target(from: &Module, path: &[&str], files: &BTreeMap<Module, BTreeSet<Module>>) -> Option<Module> {
+fn target(
+    from: &Module,
+    path: &[&str],
+    shown: &BTreeMap<&str, Vec<&str>>,
+    files: &BTreeMap<Module, BTreeSet<Module>>,
+) -> Option<Module> {
     let ups = path.iter().take_while(|name| **name == "super").count();
     let base = if ups > 0 { &from[..from.len().checked_sub(ups)?] } else { &[] };
     let mut to: Module = base.to_vec();
-    to.extend(path[ups.max(1)..].iter().map(|name| (*name).to_owned()));
+    let rest = &path[ups.max(1)..];
+    let again = rest.first().filter(|_| base.is_empty()).and_then(|name| shown.get(name));
+    to.extend(again.map_or(rest, Vec::as_slice).iter().map(|name| (*name).to_owned()));
     while !files.contains_key(&to) {
         to.pop()?;
     }
@@ -89,8 +110,11 @@ fn target(from: &Module, path: &[&str], files: &BTreeMap<Module, BTreeSet<Module
 fn imports(sources: &[(Module, String)]) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut graph: BTreeMap<Module, BTreeSet<Module>> =
         sources.iter().map(|(module, _)| (module.clone(), BTreeSet::new())).collect();
+    let root = sources.iter().find(|(module, _)| module.is_empty()).map_or("", |(_, text)| text);
+    let shown = shown(root);
     for (module, text) in sources {
-        let targets = paths(text).iter().filter_map(|path| target(module, path, &graph)).collect::<BTreeSet<_>>();
+        let lead = |path: &Vec<&str>| target(module, path, &shown, &graph);
+        let targets = paths(text).iter().filter_map(lead).collect::<BTreeSet<_>>();
         graph.insert(
             module.clone(),
             targets.into_iter().filter(|to| !to.is_empty() && !to.starts_with(module)).collect(),
@@ -134,9 +158,24 @@ fn found() -> BTreeSet<String> {
     found
 }
 
+/// Circles by names that a root shows again, which are still to be untied.
+const KNOWN: [&str; 5] = [
+    "crates/commands/admin: configuration replication",
+    "crates/commands/command: blocking clients context session spec table work::reply work::steps",
+    "crates/ground/config: directive field inert settings table",
+    // A keyspace takes waiters, which are served with a keyspace.
+    "crates/keyspace/engine: keyspace waiting",
+    "crates/storage/plex: batch cache compaction db error iter key_order key_space_options names open_files options version",
+];
+
 #[test]
 fn no_file_imports_itself_by_others() {
-    tree::none(&found().into_iter().collect::<Vec<_>>());
+    let found = found();
+    let new = found.iter().filter(|circle| !KNOWN.contains(&circle.as_str())).cloned();
+    let gone = KNOWN.iter().filter(|circle| !found.contains(**circle));
+    let wrong: Vec<String> =
+        new.chain(gone.map(|circle| format!("{circle}: no circle any more; strike it out"))).collect();
+    tree::none(&wrong);
 }
 
 #[test]
@@ -150,4 +189,17 @@ fn circles_are_found() {
     ];
     let sources = files.map(|(path, text)| (module(path).expect("no test"), program(text)));
     assert_eq!(circles(&imports(&sources)), BTreeSet::from(["a::deep b".to_owned()]));
+}
+
+#[test]
+fn circles_by_names_of_the_root_are_found() {
+    let files = [
+        ("lib.rs", "mod a; mod b; mod c; pub use a::{X, deep::Y};\npub(crate) use c::Z;"),
+        ("a.rs", "use crate::Z; pub struct X;"),
+        ("a/deep.rs", "pub struct Y;"),
+        ("b.rs", "fn f(_: crate::X) {}"),
+        ("c.rs", "use crate::{X, Y};"),
+    ];
+    let sources = files.map(|(path, text)| (module(path).expect("no test"), program(text)));
+    assert_eq!(circles(&imports(&sources)), BTreeSet::from(["a c".to_owned()]));
 }

@@ -1,6 +1,6 @@
 //! The command line of the server: `[FILE|-] [--directive value ...]`, read as redis-server reads it.
 
-use crate::load::redacted;
+use crate::redacted::redacted;
 use crate::syntax::split_words;
 use crate::{LoadError, LoadErrors, Origin, Problem};
 use std::ffi::OsString;

@@ -33,6 +33,7 @@ mod include;
 mod inert;
 mod load;
 mod nearest;
+mod redacted;
 mod rewrite;
 mod rules;
 mod runtime;

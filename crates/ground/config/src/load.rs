@@ -1,6 +1,7 @@
 //! From file and command line to settings. Every line is read, and every mistake is reported, before giving up.
 
 use crate::directive::Kind;
+use crate::redacted::redacted;
 use crate::settings::UserLine;
 use crate::syntax::{printable, quote, split_words};
 use crate::table::nearest_name;
@@ -82,17 +83,6 @@ pub(crate) fn value_words(setting: &Setting, words: Vec<Vec<u8>>) -> Option<Vec<
     match words.as_slice() {
         [word] if setting.field.takes_many() && !word.is_empty() => split_words(word),
         _ => Some(words),
-    }
-}
-
-/// A line as a message may show it.
-pub(crate) fn redacted(line: &[u8]) -> String {
-    let name = line.split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default();
-    // A misspelt directive is as secret as the one that was meant.
-    let row = find(name).or_else(|| nearest_name(name).and_then(|near| find(near.as_bytes())));
-    match row {
-        Some(row) if row.sensitive => format!("{} (redacted)", printable(name)),
-        _ => printable(line),
     }
 }
 
