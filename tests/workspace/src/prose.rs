@@ -156,3 +156,19 @@ fn offences_are_seen() {
     let code = SourceFile { path: "x.rs".to_string(), text: "let nobody = 1;\n// nobody reads\n".to_string() };
     assert_eq!(offences(&code).len(), 1);
 }
+
+/// The most lines of the page that a visitor reads first.
+const README_LINES_MAX: usize = 150;
+/// The most rows of its table of figures, without the two of its head.
+const FIGURES_MAX: usize = 10;
+
+#[test]
+fn the_first_page_is_short() {
+    let files = tree::text_files();
+    let readme = files.iter().find(|file| file.path == "README.md").expect("a first page");
+    let lines = readme.text.lines().count();
+    assert!(lines <= README_LINES_MAX, "README.md has {lines} lines, at most {README_LINES_MAX}");
+    let figures = readme.text.split("## ").find(|part| part.starts_with("Speed and memory")).expect("figures");
+    let rows = figures.lines().filter(|line| line.starts_with('|')).count().saturating_sub(2);
+    assert!((1..=FIGURES_MAX).contains(&rows), "the table of figures has {rows} rows, at most {FIGURES_MAX}");
+}
