@@ -110,6 +110,16 @@ def a_port_in_use_is_named(tools):
         assert f"127.0.0.1:{port} (http-port): Address already in use" in told, told
 
 
+def figures_are_sent_by_a_program_that_can(tools):
+    """The program of a release cannot: it refuses the settings, at a start and in a check of a configuration."""
+    words = ("--otlp-endpoint", "http://127.0.0.1:4318/v1/metrics")
+    told = tools.run("serve", *words, "--dir", tools.scratch / "page-otlp", status=1)
+    assert "otlp-endpoint is set, and this program was built without OTLP: build it with" in told, told
+    (tools.scratch / "otlp.conf").write_text("otlp-interval 5\n")
+    told = tools.run("config", "check", tools.scratch / "otlp.conf", status=1)
+    assert "otlp-interval is set, and this program was built without OTLP" in told, told
+
+
 def a_port_that_no_setting_asks_for_is_a_warning(tools):
     with socket.socket() as taken:
         try:
@@ -140,6 +150,7 @@ def run(tools):
     tools.check("metrics, health and page say what INFO says", lambda: metrics_agree_with_info(tools))
     tools.check("the port of the page is fixed at the start", lambda: the_port_is_fixed(tools))
     tools.check("a port of the page that is in use is named", lambda: a_port_in_use_is_named(tools))
+    tools.check("a program without OTLP refuses its settings", lambda: figures_are_sent_by_a_program_that_can(tools))
     tools.check(
         "the usual port of the page in use is a warning", lambda: a_port_that_no_setting_asks_for_is_a_warning(tools)
     )
