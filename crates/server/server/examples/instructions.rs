@@ -30,6 +30,28 @@ fn put(bytes: &mut Vec<u8>, words: &[&str]) {
     words.iter().for_each(|word| bytes.extend(format!("${}\r\n{word}\r\n", word.len()).bytes()));
 }
 
+/// What each kind of script does: a script that does nothing, and others that call commands.
+const SCRIPTS: [(&str, &str); 3] = [
+    ("EVALSHA", "return"),
+    ("EVALSHA-GET", "return redis.call('GET', KEYS[1])"),
+    ("EVALSHA-INCR", "redis.call('INCR', KEYS[1]) redis.call('EXPIRE', KEYS[1], 60) return 1"),
+];
+
+/// The text of the script of this name.
+fn script(name: &str) -> Option<&'static str> {
+    SCRIPTS.iter().find(|(other, _)| *other == name).map(|(_, text)| *text)
+}
+
+/// Appends a request that runs a cached script with a key, or with none if it does nothing.
+fn put_script(bytes: &mut Vec<u8>, text: &str, key: &str) {
+    let sha = script::cache::sha1_hex(text.as_bytes());
+    let sha = std::str::from_utf8(&sha).expect("digits");
+    match text {
+        "return" => put(bytes, &["EVALSHA", sha, "0"]),
+        _ => put(bytes, &["EVALSHA", sha, "1", key]),
+    }
+}
+
 /// Appends a request of `command` for a key and an element.
 fn request(bytes: &mut Vec<u8>, command: &str, key: u64, element: u64, score: u64) {
     let (key, element) = (format!("key:{key:012}"), format!("element:{element:08}"));
@@ -38,7 +60,11 @@ fn request(bytes: &mut Vec<u8>, command: &str, key: u64, element: u64, score: u6
         "SET" => put(bytes, &["SET", &key, &"x".repeat(64)]),
         "HSET" => put(bytes, &["HSET", &key, &element, "xxxxxxxxxxxxxxxx"]),
         "ZADD" => put(bytes, &["ZADD", &key, &score.to_string(), &element]),
-        other => panic!("unknown command {other}; choose GET, SET, HSET or ZADD"),
+        "NUMBER" => put(bytes, &["SET", &key, "1000"]),
+        other => match script(other) {
+            Some(text) => put_script(bytes, text, &key),
+            None => panic!("unknown command {other}; choose GET, SET, HSET, ZADD or EVALSHA"),
+        },
     }
 }
 
@@ -88,6 +114,7 @@ fn main() {
     }
     let (load, elements) = match command.as_str() {
         "GET" | "SET" => ("SET", 1),
+        other if script(other).is_some() => ("NUMBER", 1),
         other => (other, ELEMENTS),
     };
     let (mut number, total) = (0, KEYS * elements);
@@ -98,6 +125,15 @@ fn main() {
     });
     filling.iter().for_each(|buffers| turn(&mut executor, buffers));
     settle(&mut executor, SHARDS);
+    if let Some(text) = script(&command) {
+        let mut load = Vec::new();
+        put(&mut load, &["SCRIPT", "LOAD", text]);
+        turn(&mut executor, &[load]);
+        // Once for what follows from a first run: its compiled form, and which keys it uses.
+        let mut first = Vec::new();
+        request(&mut first, &command, 0, 0, 0);
+        turn(&mut executor, &[first]);
+    }
     let mut rng = Rng::new(1);
     let round = turns(REQUESTS, pipeline, |bytes| {
         request(bytes, &command, rng.below(KEYS), rng.below(elements), rng.below(1_000_000));
