@@ -5,11 +5,31 @@
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Hashes the ids of types, which are hashes themselves.
+#[derive(Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        // Ids of a compiler that gives them in another form; slower, and as good.
+        bytes.iter().for_each(|byte| self.0 = self.0.wrapping_mul(0x100_0000_01B3) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, id: u64) {
+        self.0 = id;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// The parts, by type. Assembled once at startup, then only read.
 #[derive(Default)]
 pub struct Host {
-    parts: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
+    parts: HashMap<TypeId, Box<dyn Any + Send + Sync>, BuildHasherDefault<IdHasher>>,
 }
 
 impl Host {
