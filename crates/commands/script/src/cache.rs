@@ -10,8 +10,11 @@ use sha1::{Digest, Sha1};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
+
+/// What a request gets that names a script by a digest which is not in the cache.
+pub const NO_SCRIPT: Stop = Stop::error("NOSCRIPT No matching script.");
 
 /// The digest of a script as clients write it: forty hexadecimal digits in lower case.
 pub type Sha = [u8; 40];
@@ -37,13 +40,23 @@ impl BuildHasher for DigestHashes {
 /// See [`DigestHashes`].
 pub struct DigestHasher(u64);
 
+impl DigestHasher {
+    #[inline]
+    fn mix(&mut self, word: u64) {
+        let mixed = (self.0 ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = mixed ^ mixed >> 29;
+    }
+}
+
 impl Hasher for DigestHasher {
     fn write(&mut self, bytes: &[u8]) {
-        for eight in bytes.chunks(8) {
-            let word = eight.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-            let mixed = (self.0 ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            self.0 = mixed ^ mixed >> 29;
-        }
+        let (words, rest) = bytes.as_chunks();
+        words.iter().for_each(|word| self.mix(u64::from_le_bytes(*word)));
+        rest.iter().for_each(|byte| self.mix(u64::from(*byte)));
+    }
+
+    fn write_usize(&mut self, _: usize) {
+        // All digests have the same length.
     }
 
     fn finish(&self) -> u64 {
@@ -71,9 +84,15 @@ pub struct Script {
     pub header_len: usize,
     /// What that says.
     pub flags: Flags,
+    is_forgotten: AtomicBool,
 }
 
 impl Script {
+    /// Whether the cache has dropped it for others. What workers have compiled of it runs no more then.
+    pub fn is_forgotten(&self) -> bool {
+        self.is_forgotten.load(Ordering::Acquire)
+    }
+
     /// What is compiled.
     pub fn code(&self) -> &[u8] {
         self.text.get(self.header_len..).unwrap_or_default()
@@ -147,6 +166,7 @@ impl Scripts {
         while is_evaluated && cache.evaluated.len() >= EVALUATED_MAX {
             let Some(oldest) = cache.evaluated.pop_front() else { break };
             if let Some(cached) = cache.scripts.remove(&oldest) {
+                cached.script.is_forgotten.store(true, Ordering::Release);
                 cache.bytes -= cached.script.text.len() + OVERHEAD_BYTES;
             }
             self.evicted.fetch_add(1, Ordering::Relaxed);
@@ -220,7 +240,7 @@ impl Scripts {
 /// A first line that is wrong.
 pub fn script(text: &[u8]) -> Result<Script, Stop> {
     let (flags, header_len) = shebang::read(text)?;
-    Ok(Script { sha: sha1_hex(text), text: text.into(), header_len, flags })
+    Ok(Script { sha: sha1_hex(text), text: text.into(), header_len, flags, is_forgotten: AtomicBool::new(false) })
 }
 
 /// The SHA-1 of bytes, as hexadecimal digits in lower case.

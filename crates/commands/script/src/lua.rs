@@ -5,6 +5,7 @@
 //! ```
 
 mod api;
+mod arguments;
 mod bits;
 mod budget;
 mod cjson;
@@ -12,6 +13,7 @@ mod cmsgpack;
 mod engine;
 mod failure;
 mod function;
+mod given;
 mod home;
 mod install;
 mod json_reader;

@@ -1,6 +1,6 @@
 //! EVAL and its relatives, and SCRIPT.
 
-use crate::cache::{self, Script, Scripts};
+use crate::cache::{self, NO_SCRIPT, Script, Scripts};
 use crate::declared_keys::{CHANGED_KEYS, CHANGES, READ_KEYS, READS, key_count};
 use crate::function_rows;
 use crate::killing::kill;
@@ -13,8 +13,6 @@ use std::sync::Arc;
 /// The rows of scripts and functions.
 pub const FAMILIES: &[&[&CommandSpec]] =
     &[&[&EVAL, &EVAL_RO, &EVALSHA, &EVALSHA_RO, &SCRIPT], function_rows::CALLS, function_rows::FAMILY];
-
-const NO_SCRIPT: Stop = Stop::error("NOSCRIPT No matching script.");
 
 /// Documentation that all rows of this family share.
 const fn docs(summary: &'static str, since: &'static str, complexity: &'static str) -> Docs {
@@ -290,6 +288,5 @@ fn eval_digest(ctx: &mut Ctx<'_>, is_read_only: bool) -> Result<(), Stop> {
         return Err(NO_SCRIPT);
     }
     let key_count = key_count(ctx)?;
-    let script = ctx.host.part::<Arc<Scripts>>().find(&ctx.args[1]).ok_or(NO_SCRIPT)?;
-    run::run(ctx, &script, key_count, is_read_only)
+    run::run_digest(ctx, key_count, is_read_only)
 }

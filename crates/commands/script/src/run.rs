@@ -5,7 +5,7 @@
 //! R2. What a script has changed before it raised stays, as in Valkey: it is in the record of the commit.
 //! R3. A script leaves the session as it was: its database is its own.
 
-use crate::cache::{DigestHashes, Script, Scripts, Sha};
+use crate::cache::{DigestHashes, NO_SCRIPT, Script, Scripts, Sha};
 use crate::libraries::Compiled;
 use crate::lua::{Called, Engine, Failure, Function, Host};
 use crate::reach::{self, Reach};
@@ -24,7 +24,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use store::{LockSet, Store};
 
 /// The memory of a worker's Lua state.
@@ -49,7 +49,7 @@ struct Worker {
     scripts: Arc<Scripts>,
     generation: u64,
     engine: Engine,
-    compiled: HashMap<Sha, (Function, Reach), DigestHashes>,
+    compiled: HashMap<Sha, Ready, DigestHashes>,
     libraries: Compiled,
     /// The answers of commands.
     answer: ReplyBuffer,
@@ -59,6 +59,13 @@ struct Worker {
     counted_bytes: usize,
     /// What others see of the script that runs.
     slot: Arc<Slot>,
+}
+
+/// A script that was compiled.
+struct Ready {
+    script: Arc<Script>,
+    function: Function,
+    reach: Reach,
 }
 
 impl Worker {
@@ -81,16 +88,32 @@ impl Worker {
         Arc::ptr_eq(&self.scripts, scripts) && self.generation == scripts.generation()
     }
 
-    fn compile(&mut self, script: &Script) -> Result<(Function, Reach), Failure> {
-        if let Some(compiled) = self.compiled.get(&script.sha) {
-            return Ok(*compiled);
+    fn compile(&mut self, script: &Arc<Script>) -> Result<(Function, Reach), Failure> {
+        if let Some(ready) = self.compiled.get_mut(&script.sha) {
+            // It was forgotten, and has come again.
+            if !Arc::ptr_eq(&ready.script, script) {
+                ready.script = script.clone();
+            }
+            return Ok((ready.function, ready.reach));
         }
         if self.compiled.len() >= COMPILED_MAX {
-            self.compiled.drain().for_each(|(_, (function, _))| self.engine.forget(function));
+            self.compiled.drain().for_each(|(_, ready)| self.engine.forget(ready.function));
         }
-        let compiled = (self.engine.compile(script.code())?, Reach::Unknown);
-        self.compiled.insert(script.sha, compiled);
-        Ok(compiled)
+        let (function, reach) = (self.engine.compile(script.code())?, Reach::Unknown);
+        self.compiled.insert(script.sha, Ready { script: script.clone(), function, reach });
+        Ok((function, reach))
+    }
+
+    /// The digest, flags, function and reach of the script that a request names by its digest.
+    fn ready(&mut self, digest: &[u8]) -> Result<(Sha, Permissions, Function, Reach), Stop> {
+        let mut sha = Sha::try_from(digest).map_err(|_| NO_SCRIPT)?;
+        sha.make_ascii_lowercase();
+        if let Some(ready) = self.compiled.get(&sha).filter(|ready| !ready.script.is_forgotten()) {
+            return Ok((sha, ready.script.flags, ready.function, ready.reach));
+        }
+        let script = self.scripts.find(&sha).ok_or(NO_SCRIPT)?;
+        let (function, reach) = self.compile(&script).map_err(compile_error)?;
+        Ok((sha, script.flags, function, reach))
     }
 
     fn count_bytes(&mut self) {
@@ -164,16 +187,22 @@ impl Code {
 /// # Errors
 /// What it has raised; or [`Stop::Fetch`], and it has changed nothing.
 pub fn run(ctx: &mut Ctx<'_>, script: &Arc<Script>, key_count: usize, is_read_only: bool) -> Result<(), Stop> {
-    let scripts = ctx.host.part::<Arc<Scripts>>().clone();
-    with_worker(&scripts, |worker| {
-        check_flags(ctx, script.flags, is_read_only)?;
+    let host = ctx.host;
+    with_worker(host.part(), |worker| {
         let (function, reach) = worker.compile(script).map_err(compile_error)?;
-        let mut now = reach;
-        let result = worker.run(ctx, Code::Script(function), script.flags, key_count, is_read_only, &mut now);
-        if now != reach {
-            worker.compiled.insert(script.sha, (function, now));
-        }
-        result
+        worker.run_ready(ctx, (script.sha, script.flags, function, reach), key_count, is_read_only)
+    })?
+}
+
+/// [`run`] of the script whose digest is the request's first argument.
+///
+/// # Errors
+/// There is none; or as [`run`].
+pub fn run_digest(ctx: &mut Ctx<'_>, key_count: usize, is_read_only: bool) -> Result<(), Stop> {
+    let host = ctx.host;
+    with_worker(host.part(), |worker| {
+        let ready = worker.ready(&ctx.args[1])?;
+        worker.run_ready(ctx, ready, key_count, is_read_only)
     })?
 }
 
@@ -247,6 +276,24 @@ fn check_flags(ctx: &Ctx<'_>, flags: Permissions, is_read_only: bool) -> Result<
 }
 
 impl Worker {
+    fn run_ready(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        (sha, flags, function, reach): (Sha, Permissions, Function, Reach),
+        key_count: usize,
+        is_read_only: bool,
+    ) -> Result<(), Stop> {
+        check_flags(ctx, flags, is_read_only)?;
+        let mut now = reach;
+        let result = self.run(ctx, Code::Script(function), flags, key_count, is_read_only, &mut now);
+        if now != reach
+            && let Some(ready) = self.compiled.get_mut(&sha)
+        {
+            ready.reach = now;
+        }
+        result
+    }
+
     /// Has the libraries of the store.
     fn follow_libraries(&mut self, ctx: &mut Ctx<'_>) {
         if let Some(libraries) = ctx.ks.libraries()
@@ -292,7 +339,7 @@ impl Worker {
             slot: &*slot,
             declared: declared.as_ref(),
             has_all_locks,
-            since: Instant::now(),
+            since_ns: ctx.stats.now(),
             end: None,
             is_read_only: is_read_only || flags.is_declared && flags.no_writes,
             has_written: false,
@@ -380,7 +427,8 @@ struct Running<'r, 'c> {
     /// It has all shards locked.
     has_all_locks: bool,
     store: Option<&'r Arc<Store>>,
-    since: Instant,
+    /// When it began, by [`command::stats::WorkerStats::now`].
+    since_ns: u64,
     /// Why it was ended.
     end: Option<&'static str>,
     ctx: &'r mut Ctx<'c>,
@@ -404,6 +452,11 @@ struct Running<'r, 'c> {
 }
 
 impl Running<'_, '_> {
+    /// How long it has run.
+    fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.ctx.stats.now().saturating_sub(self.since_ns))
+    }
+
     /// Why a command may not run.
     fn refusal(&self, row: &Row) -> Option<Cow<'static, str>> {
         let flags = row.spec.flags;
@@ -429,7 +482,7 @@ impl Running<'_, '_> {
         let function = is_function.then(|| RunningFunction {
             name: self.ctx.args[1].to_vec(),
             command: command(),
-            since: self.since,
+            since: Instant::now().checked_sub(self.elapsed()).unwrap_or_else(Instant::now),
         });
         self.scripts.running.set_busy(self.slot, true, function, |is_any| store.gate.set_busy(is_any));
     }
@@ -594,7 +647,7 @@ impl Host for Running<'_, '_> {
     }
 
     fn tick(&mut self) -> Result<(), &'static str> {
-        let is_late = self.since.elapsed() >= self.scripts.busy_after();
+        let is_late = self.elapsed() >= self.scripts.busy_after();
         if let Some(store) = self.store.filter(|_| is_late && !self.slot.is_busy()) {
             self.show(store);
         }

@@ -15,6 +15,14 @@ pub fn run(_: &mut Ctx<'_>, _: &Arc<Script>, _: usize, _: bool) -> Result<(), St
     Err(ABSENT)
 }
 
+/// Refuses to run a cached script.
+///
+/// # Errors
+/// Always: none is cached.
+pub fn run_digest(_: &mut Ctx<'_>, _: usize, _: bool) -> Result<(), Stop> {
+    Err(ABSENT)
+}
+
 /// Refuses to compile a script.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use crate::lua::number::{to_integer, write_argument};
 use crate::lua::stack::{Kind, Native, Raise, Stack};
 use crate::lua::{Called, replies};
 use command::Args;
-use proto::{Protocol, Span};
+use proto::Protocol;
 
 const FUNCTIONS: &[(&str, Native)] = &[
     ("call", |stack| run_command(stack, true)),
@@ -91,22 +91,22 @@ fn gather(stack: &mut Stack) -> Result<(), &'static str> {
     if count == 0 {
         return Err("ERR Please specify at least one argument for this call");
     }
-    stack.clear_scratch();
-    stack.with_home(|home| home.spans.clear());
+    stack.with_home(|home| {
+        home.scratch.clear();
+        home.spans.clear();
+    });
     let mut fits = true;
     for index in 1..=count {
-        let start = stack.scratch_len();
-        match stack.kind(index) {
-            Kind::Number => write_argument(stack.number(index), &mut |part| stack.write(part)),
-            Kind::String => stack.write(stack.string(index).unwrap_or_default()),
-            _ => {
-                stack.clear_scratch();
-                return Err("ERR Command arguments must be strings or integers");
-            }
+        if let Some(bytes) = stack.string(index) {
+            fits &= stack.with_home(|home| home.add_argument(bytes));
+        } else if stack.kind(index) == Kind::Number {
+            let start = stack.scratch_len();
+            write_argument(stack.number(index), &mut |part| stack.write(part));
+            fits &= stack.with_home(|home| home.end_argument(start));
+        } else {
+            stack.clear_scratch();
+            return Err("ERR Command arguments must be strings or integers");
         }
-        let span = Span::new(start, stack.scratch_len() - start);
-        fits &= span.is_some();
-        stack.with_home(|home| home.spans.extend(span));
     }
     stack.set_top(0);
     if fits { Ok(()) } else { Err("ERR Command arguments are longer than 2 GB") }

@@ -2,8 +2,10 @@
 //!
 //! All code of scripts runs in calls that Lua protects; what lies outside of them raises nothing.
 
+use crate::lua::arguments::{self, push_strings};
 use crate::lua::budget::{TICK_INSTRUCTIONS, tick};
 use crate::lua::function::Function;
+use crate::lua::given::Asked;
 use crate::lua::home::Home;
 use crate::lua::install::reference;
 use crate::lua::json_settings::Settings;
@@ -19,6 +21,11 @@ use std::ptr;
 pub struct Engine {
     state: *mut lua::lua_State,
     home: *mut Home,
+    /// [`run_protected`] and the handler of errors, made once.
+    entry: Option<Function>,
+    handler: Function,
+    /// Which of KEYS and ARGV each function has asked for, by its number.
+    asked: Vec<Asked>,
 }
 
 impl Engine {
@@ -31,14 +38,21 @@ impl Engine {
         let home = Box::into_raw(Box::new(Home { bytes_max, ..Home::default() }));
         // SAFETY: the allocator gets the home, which is freed after the state.
         let state = unsafe { lua::lua_newstate(allocate, home.cast()) };
-        let engine = Self { state, home };
+        let mut engine = Self { state, home, entry: None, handler: Function(0), asked: Vec::new() };
         if state.is_null() {
             return None;
         }
+        let (mut entry, mut handler) = (None, Function(0));
         let built = engine.protected(&mut |stack| {
             sandbox::build(stack, replaces)?;
+            stack.push_native(sandbox::handle_error);
+            handler = reference(stack);
+            // SAFETY: in a protected call.
+            unsafe { lua::lua_pushcclosure(stack.state(), run_protected, 0) };
+            entry = Some(reference(stack));
             Ok(0)
         });
+        (engine.entry, engine.handler) = (entry, handler);
         built.is_ok().then_some(engine)
     }
 
@@ -119,6 +133,7 @@ impl Engine {
 
     /// Forgets a function.
     pub fn forget(&mut self, function: Function) {
+        *self.asked_by(function) = Asked::default();
         // SAFETY: removing a reference allocates nothing: it reuses the slot.
         unsafe { lua::luaL_unref(self.state, REGISTRY, function.0) };
     }
@@ -151,6 +166,14 @@ impl Engine {
         self.run_as(true, function, keys, args, host)
     }
 
+    fn asked_by(&mut self, function: Function) -> &mut Asked {
+        let number = usize::try_from(function.0).unwrap_or(0);
+        if number >= self.asked.len() {
+            self.asked.resize(number + 1, Asked::default());
+        }
+        &mut self.asked[number]
+    }
+
     fn run_as<'a>(
         &mut self,
         is_library: bool,
@@ -159,22 +182,24 @@ impl Engine {
         args: &mut dyn ExactSizeIterator<Item = &'a [u8]>,
         host: &mut dyn Host,
     ) -> Result<(), Failure> {
+        let (handler, asked) = (self.handler, *self.asked_by(function));
         let running = Running::begin(self, host);
-        running.with_home(|home| home.is_library = is_library);
+        if is_library {
+            running.with_home(|home| home.is_library = true);
+        } else {
+            // SAFETY: the home forgets them when `running` ends, before they do.
+            running.with_home(|home| unsafe { home.arguments.begin(&mut *keys, &mut *args) });
+        }
         let mut lacked_memory = false;
         let result = self.protected(&mut |stack| {
+            stack.raw_get_index(REGISTRY, handler.0);
             let argument_count = if is_library {
-                stack.push_native(sandbox::handle_error);
                 stack.raw_get_index(REGISTRY, function.0);
                 push_strings(stack, keys);
                 push_strings(stack, args);
                 2
             } else {
-                push_strings(stack, keys);
-                sandbox::set_global(stack, "KEYS");
-                push_strings(stack, args);
-                sandbox::set_global(stack, "ARGV");
-                stack.push_native(sandbox::handle_error);
+                arguments::prepare(stack, asked);
                 stack.raw_get_index(REGISTRY, function.0);
                 0
             };
@@ -189,9 +214,13 @@ impl Engine {
             }
             Ok(0)
         });
+        let asked = running.with_home(|home| home.arguments.are_there);
         let (is_over, panic) = running.end();
         if let Some(payload) = panic {
             resume_unwind(payload);
+        }
+        if !is_library {
+            *self.asked_by(function) = asked;
         }
         match result {
             _ if is_over => Err(Failure::Over),
@@ -203,9 +232,19 @@ impl Engine {
     /// Runs native code in a call that Lua protects.
     fn protected(&self, run: &mut dyn FnMut(&mut Stack) -> Result<i32, Raise>) -> Result<(), Failure> {
         let mut run = run;
+        let run = ptr::from_mut(&mut run).cast();
         // SAFETY: `run_protected` uses the pointer during the call alone. Without memory for the call itself,
-        // `lua_cpcall` fails.
-        let status = unsafe { lua::lua_cpcall(self.state, run_protected, ptr::from_mut(&mut run).cast()) };
+        // `lua_cpcall` fails; what is done in its place once there is an entry needs none.
+        let status = unsafe {
+            match self.entry {
+                None => lua::lua_cpcall(self.state, run_protected, run),
+                Some(entry) => {
+                    lua::lua_rawgeti_(self.state, REGISTRY, entry.0);
+                    lua::lua_pushlightuserdata(self.state, run);
+                    lua::lua_pcall(self.state, 1, 0, 0)
+                }
+            }
+        };
         let result = match status {
             lua::LUA_OK => Ok(()),
             lua::LUA_ERRMEM => Err(Failure::Memory),
@@ -275,17 +314,10 @@ impl Drop for Running {
         unsafe {
             (*self.0).host = None;
             (*self.0).registered = None;
+            (*self.0).arguments.end();
             (*self.0).clear();
             lua::lua_sethook(self.1, None, 0, 0);
         }
-    }
-}
-
-fn push_strings(stack: &mut Stack, strings: &mut dyn ExactSizeIterator<Item = &[u8]>) {
-    stack.push_table(strings.len(), 0);
-    for (index, bytes) in (1..).zip(strings) {
-        stack.push_bytes(bytes);
-        stack.raw_set_index(-2, index);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What belongs to one Lua state: its memory, the script that runs, and what native functions share.
 
 use crate::lua::Host;
+use crate::lua::given::Arguments;
 use crate::lua::json_settings::Settings;
 use crate::lua::registered::Registered;
 use crate::shebang::Flags;
@@ -29,6 +30,8 @@ pub struct Home {
     pub spans: Vec<Span>,
     /// The script that runs; set by [`Engine::run`](crate::lua::Engine) alone, for as long as that lasts.
     pub(super) host: Option<*mut (dyn Host + 'static)>,
+    /// Its keys and arguments.
+    pub arguments: Arguments,
     /// The script is over, whatever it does: it runs again, or a bug has ended it.
     pub is_over: bool,
     pub(super) panic: Option<Box<dyn Any + Send>>,
@@ -52,6 +55,24 @@ impl Home {
     pub fn has_memory(&self, bytes: usize) -> bool {
         let taken = self.used_bytes + self.scratch.len() + self.building.len();
         taken.saturating_add(bytes) <= self.bytes_max
+    }
+
+    /// Adds an argument of a command to the scratch; false when all together are too long. What does not fit in the
+    /// memory of the state is dropped, and the next step raises.
+    pub fn add_argument(&mut self, bytes: &[u8]) -> bool {
+        let start = self.scratch.len();
+        match self.has_memory(bytes.len()) {
+            true => self.scratch.extend_from_slice(bytes),
+            false => self.lack_memory(),
+        }
+        self.end_argument(start)
+    }
+
+    /// What the scratch has from here on is an argument; false when all together are too long.
+    pub fn end_argument(&mut self, start: usize) -> bool {
+        let span = Span::new(start, self.scratch.len() - start);
+        self.spans.extend(span);
+        span.is_some()
     }
 
     /// Forgets what the last script has built.

@@ -8,6 +8,20 @@ pub static MARK: u8 = 0;
 /// The key under which the registry holds the environment of libraries. Its address tells it from others.
 pub static LIBRARY: u8 = 1;
 
+/// Pushes the globals of scripts, not their proxy.
+pub fn push_script_globals(stack: &mut Stack) {
+    stack.push_mark(&MARK);
+    stack.raw_get(REGISTRY);
+}
+
+/// Sets a global of scripts to the value on top.
+pub fn set_global(stack: &mut Stack, name: &str) {
+    push_script_globals(stack);
+    stack.insert(-2);
+    stack.raw_set_field(-2, name);
+    stack.pop(1);
+}
+
 /// Pushes the environment of libraries.
 pub fn push_library_environment(stack: &mut Stack) {
     stack.push_mark(&LIBRARY);

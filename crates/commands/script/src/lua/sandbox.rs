@@ -7,7 +7,9 @@
 use crate::lua::install::{Library, open, push_globals, register, set_globals};
 use crate::lua::proxies::{LIBRARY, MARK, keep, push_library_environment, push_real};
 use crate::lua::stack::{Guard, Kind, Native, REGISTRY, Raise, Stack};
-use crate::lua::{Failure, api, bits, cjson, cmsgpack, library, packing, registration, search, tables};
+use crate::lua::{
+    Failure, api, arguments, bits, cjson, cmsgpack, library, packing, proxies, registration, search, tables,
+};
 
 /// The keys of the globals that functions see, and of those that a library sees while it is loaded.
 static FUNCTION_GLOBALS: u8 = 2;
@@ -147,19 +149,11 @@ fn guard_function(stack: &mut Stack, library: &str, name: &str, guard: Guard) {
     stack.set_top(1);
 }
 
-/// Sets a global of scripts to the value on top.
-pub fn set_global(stack: &mut Stack, name: &str) {
-    stack.push_mark(&MARK);
-    stack.raw_get(REGISTRY);
-    stack.insert(-2);
-    stack.raw_set_field(-2, name);
-    stack.pop(1);
-}
-
 /// Lets a function see the table of a proxy.
 fn see_through(stack: &mut Stack) -> Result<Option<i32>, Raise> {
     if push_real(stack, 1) {
         stack.replace(1);
+        arguments::make_listed(stack, 1);
     }
     Ok(None)
 }
@@ -175,9 +169,10 @@ fn pairs(stack: &mut Stack) -> Result<Option<i32>, Raise> {
     if !push_real(stack, 1) {
         return Ok(None);
     }
+    let real = stack.top();
+    arguments::make_listed(stack, real);
     stack.pop(1);
-    stack.push_mark(&MARK);
-    stack.raw_get(REGISTRY);
+    proxies::push_script_globals(stack);
     stack.raw_get_field(-1, "next");
     stack.push_value(1);
     stack.push_nil();
@@ -186,6 +181,9 @@ fn pairs(stack: &mut Stack) -> Result<Option<i32>, Raise> {
 
 /// What looks for a global that is not there.
 fn missing(stack: &mut Stack) -> Result<i32, Raise> {
+    if arguments::push_missing(stack)? {
+        return Ok(1);
+    }
     stack.push_place(1);
     stack.push_str("Script attempted to access nonexistent global variable '");
     stack.push_value(2);

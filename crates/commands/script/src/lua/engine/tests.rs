@@ -94,6 +94,42 @@ fn keys_and_arguments_are_globals() {
     assert_eq!(reply, "*4\r\n$2\r\nk1\r\n$2\r\na2\r\n:1\r\n:2\r\n");
 }
 
+/// They are made when a script asks for them, whichever way, and are its own.
+#[test]
+fn keys_and_arguments_are_there_when_a_script_looks() {
+    const TEXTS: &[(&str, &str)] = &[
+        ("return", "$-1\r\n"),
+        ("return #ARGV", ":2\r\n"),
+        ("KEYS[1], KEYS.more = 'changed', 1 return #KEYS", ":1\r\n"),
+        ("return KEYS[1]", "$2\r\nk1\r\n"),
+        ("setmetatable(KEYS, {__index = function() return 7 end}) return KEYS[9]", ":7\r\n"),
+        ("return KEYS[9]", "$-1\r\n"),
+        ("return rawget(_G, 'KEYS')", "*1\r\n$2\r\nk1\r\n"),
+        ("local n = 0 for k in pairs(_G) do if k == 'KEYS' or k == 'ARGV' then n = n + 1 end end return n", ":2\r\n"),
+        ("local k, n = nil, 0 repeat k = next(_G, k) if k == 'ARGV' then n = n + 1 end until not k return n", ":1\r\n"),
+        (
+            "return {KEYS == KEYS and 1, _G.ARGV == ARGV and 1, loadstring('return #ARGV')()}",
+            "*3\r\n:1\r\n:1\r\n:2\r\n",
+        ),
+        ("return pcall(function() KEYS = 1 end) and 1 or #KEYS", ":1\r\n"),
+        ("return select(2, pcall(function() return keys end)):match('nonexistent') and 1", ":1\r\n"),
+        ("return coroutine.wrap(function() return ARGV[1] end)()", "$2\r\na1\r\n"),
+    ];
+    let (mut engine, mut host) = (engine(), Echo::new());
+    let functions: Vec<Function> =
+        TEXTS.iter().map(|(text, _)| engine.compile(text.as_bytes()).expect("it compiles")).collect();
+    // The second time it is known what each asks for.
+    for _ in 0..2 {
+        for ((text, expected), function) in TEXTS.iter().zip(&functions) {
+            let (mut keys, mut args) = ([&b"k1"[..]].into_iter(), [&b"a1"[..], b"a2"].into_iter());
+            assert!(engine.run(*function, &mut keys, &mut args, &mut host).is_ok(), "{text}");
+            let reply = String::from_utf8_lossy(host.reply.as_contiguous().unwrap_or_default()).into_owned();
+            assert_eq!(reply, *expected, "{text}");
+            host.reply.advance(reply.len());
+        }
+    }
+}
+
 #[test]
 fn commands_answer_and_raise() {
     assert_eq!(run("return redis.call('ECHO', 'x')").unwrap(), "$1\r\nx\r\n");
