@@ -108,6 +108,48 @@ fn a_refused_write_is_answered_and_changes_nothing() {
     assert_eq!(server.run(client, &["SET", "k", "4"]), "+OK\r\n", "it goes on by itself");
 }
 
+/// A script runs, and its commands that change entries are refused, where it can catch that.
+#[test]
+fn scripts_read_while_writes_are_refused() {
+    let (mut server, log, client) = server();
+    assert_eq!(server.run(client, &["SET", "k", "1"]), "+OK\r\n");
+    log.admit(Admission::Refused, Admission::Refused);
+    assert_eq!(server.run(client, &["EVAL", "return redis.call('GET', KEYS[1])", "1", "k"]), "$1\r\n1\r\n");
+    // Also with a key that it has not declared.
+    assert_eq!(server.run(client, &["EVAL", "return redis.call('GET', 'k')", "0"]), "$1\r\n1\r\n");
+    let caught = "local reply = redis.pcall('SET', KEYS[1], 2) return {reply.err, redis.call('GET', KEYS[1])}";
+    let expected = format!("*2\r\n${}\r\n{REFUSAL}\r\n$1\r\n1\r\n", REFUSAL.len());
+    assert_eq!(server.run(client, &["EVAL", caught, "1", "k"]), expected);
+    let reply = server.run(client, &["EVAL", "redis.call('DEL', KEYS[1]) return 1", "1", "k"]);
+    assert!(reply.starts_with(&format!("-{REFUSAL} script: ")), "{reply}");
+    // One that says what it does is refused at once, unless it does not write.
+    let writes = "#!lua\nreturn redis.call('GET', KEYS[1])";
+    assert_eq!(server.run(client, &["EVAL", writes, "1", "k"]), format!("-{REFUSAL}\r\n"));
+    let reads = "#!lua flags=no-writes\nreturn redis.call('GET', KEYS[1])";
+    assert_eq!(server.run(client, &["EVAL", reads, "1", "k"]), "$1\r\n1\r\n");
+    // Inside a transaction it is refused when it is queued, as every write.
+    assert_eq!(server.run(client, &["MULTI"]), "+OK\r\n");
+    assert_eq!(server.run(client, &["EVAL", "return 1", "0"]), format!("-{REFUSAL}\r\n"));
+    assert!(server.run(client, &["EXEC"]).starts_with("-EXECABORT"));
+    assert_eq!(log.len(), 1, "nothing was changed");
+    log.admit(Admission::Go, Admission::Go);
+    assert_eq!(server.run(client, &["EVAL", "return redis.call('INCR', KEYS[1])", "1", "k"]), ":2\r\n");
+    assert_eq!(log.len(), 2);
+}
+
+/// A checkpoint that has failed refuses writes in the same way.
+#[test]
+fn scripts_read_after_a_failed_checkpoint() {
+    let (mut server, _log, client) = server();
+    assert_eq!(server.run(client, &["SET", "k", "1"]), "+OK\r\n");
+    server.store.gate.refuse_writes();
+    let refused = server.run(client, &["SET", "k", "2"]);
+    assert!(refused.starts_with("-MISCONF "), "{refused}");
+    let caught = "return {redis.pcall('SET', KEYS[1], 2).err, redis.call('GET', KEYS[1])}";
+    let reply = server.run(client, &["EVAL", caught, "1", "k"]);
+    assert!(reply.ends_with(&format!("{}$1\r\n1\r\n", &refused[1..])), "{reply}");
+}
+
 /// While the disk is full, commands that free space run.
 #[test]
 fn removals_go_on_while_the_disk_is_full() {

@@ -72,6 +72,9 @@ pub struct Session {
     pub attempt: Attempt,
     /// Its script uses keys that it has not declared: it runs again, with all shards locked.
     pub locks_all: bool,
+    /// Why commands of its script that change entries are refused, if they are: it runs all the same, and reads. Of a
+    /// script that runs; left over after it.
+    pub refused_writes: Option<String>,
     /// The position in the log after its last write; 0 while it has none.
     pub last_write: Lsn,
     /// Up to where the log has to be durable for what it has been shown so far; 0 while replies do not wait for the
@@ -232,6 +235,7 @@ impl Session {
             pending: None,
             attempt: Attempt::First,
             locks_all: false,
+            refused_writes: None,
             last_write: Lsn(0),
             seen: Lsn(0),
         }

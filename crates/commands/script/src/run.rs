@@ -263,6 +263,12 @@ fn check_flags(ctx: &Ctx<'_>, flags: Permissions, is_read_only: bool) -> Result<
     if !flags.is_declared {
         return Ok(());
     }
+    if let Some(why) = &ctx.session.refused_writes
+        && !flags.no_writes
+        && !is_read_only
+    {
+        return Err(Stop::error_with(why.clone()));
+    }
     if !flags.no_writes && is_read_only {
         return Err(Stop::error("ERR Can not execute a script with write flag using *_ro command."));
     }
@@ -465,6 +471,11 @@ impl Running<'_, '_> {
         }
         if self.is_read_only && flags.intersects(Flags::WRITE | Flags::MAY_REPLICATE) {
             return Some("ERR Write commands are not allowed from read-only scripts.".into());
+        }
+        if row.writes != WriteClass::Nothing
+            && let Some(why) = &self.ctx.session.refused_writes
+        {
+            return Some(why.clone().into());
         }
         if flags.contains(Flags::WRITE) && self.store.is_some_and(|store| store.gate.is_read_only()) {
             return Some("READONLY You can't write against a read only replica.".into());

@@ -132,10 +132,19 @@ impl<'t> Turn<'t> {
                 self.stats.keyspace_hits.add(std::mem::take(&mut scratch.hits));
                 self.stats.keyspace_misses.add(std::mem::take(&mut scratch.misses));
                 at.writes = request.session.writes_of(row);
+                request.session.refused_writes = None;
+                if self.is_gated && self.shared.store.gate.refuses_writes() && is_script(request.session, row) {
+                    request.refuse_writes(error::CHECKPOINT_FAILED.to_owned(), &mut at);
+                }
                 loop {
                     let had_all = request.session.locks_all;
                     let locks = self.locks(request.session, row, args);
                     let outcome = self.shared.store.commit(scratch, &locks, &at, |txn| request.call(txn));
+                    // A script learns from its commands which of them may not run.
+                    if matches!(outcome, Err(Blocked::Refused)) && is_script(request.session, row) {
+                        request.refuse_writes(self.why_refused(scratch, request.session.db), &mut at);
+                        continue;
+                    }
                     // A script that uses keys which it has not declared runs again at once.
                     if had_all || !request.session.locks_all || !matches!(outcome, Err(Blocked::Fetch)) {
                         break outcome;
@@ -288,13 +297,19 @@ impl<'t> Turn<'t> {
     #[cold]
     fn refused_by_log(&self, scratch: &mut Scratch, connection: &mut Connection, row: &Row) {
         let Connection { session, reply, .. } = connection;
+        let text = self.why_refused(scratch, session.db);
+        command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
+    }
+
+    /// Why the log, or a flush of rows, refuses writes.
+    #[cold]
+    fn why_refused(&self, scratch: &mut Scratch, db: DbIndex) -> String {
         let store = &self.shared.store;
-        let text = match store.refusal_by_flush(session.db) {
+        match store.refusal_by_flush(db) {
             Some(why) => error::flush_failed(&why),
             // A log that was removed meanwhile refuses nothing.
             None => error::log_failed(store.log_of(scratch).and_then(|log| log.refusal()).as_deref()),
-        };
-        command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
+        }
     }
 
     /// A request that cannot run at all: wrong name or arity.
@@ -431,7 +446,7 @@ impl<'t> Turn<'t> {
         if class == WriteClass::Nothing {
             return None;
         }
-        if self.is_gated && store.gate.refuses_writes() {
+        if self.is_gated && store.gate.refuses_writes() && !is_script(session, row) {
             return Some(error::CHECKPOINT_FAILED.to_owned());
         }
         // What is only queued is not admitted later, so that it is refused now.
@@ -547,6 +562,12 @@ fn refusal_of_replica(gate: &store::Gate, session: &Session, row: &Row) -> Optio
     (gate.is_stale() && any(|row| !row.spec.flags.contains(Flags::STALE))).then_some(error::MASTER_DOWN)
 }
 
+/// Whether it is a script that may write, outside of a transaction.
+#[cold]
+fn is_script(session: &Session, row: &Row) -> bool {
+    row.spec.locks == Locks::Declared && row.writes != WriteClass::Nothing && session.transaction.is_none()
+}
+
 /// Whether the request may publish: it waits while workers have too much to deliver.
 fn may_publish(session: &Session, row: &Row, tells_changes: bool) -> bool {
     let publishes = |row: &Row| {
@@ -587,6 +608,13 @@ struct Request<'r, 't> {
 }
 
 impl Request<'_, '_> {
+    /// Has a script run that may not change entries, for this reason.
+    #[cold]
+    fn refuse_writes(&mut self, why: String, at: &mut At) {
+        self.session.refused_writes = Some(why);
+        at.writes = WriteClass::Nothing;
+    }
+
     /// Calls the command under its locks and keeps its figures. Gives the time when it was done.
     #[inline]
     fn call(&mut self, txn: &mut Txn<'_>) -> Result<u64, Fetch> {
