@@ -100,7 +100,7 @@ pub struct Store {
     /// Where a replica is in the stream of its primary.
     pub position: PositionSlot,
     /// A script takes the locks that it lacks, after a change.
-    pub(crate) is_growing: AtomicBool,
+    pub(crate) is_growing: crate::sync::AtomicBool,
     /// Where values go that memory has no room for.
     pub(crate) tier: OnceLock<Arc<dyn ValueTier>>,
     /// What has gone there and come back.
@@ -166,7 +166,7 @@ impl Store {
             pressure: FlushPressure::default(),
             libraries: LibrarySlot::default(),
             position: PositionSlot::default(),
-            is_growing: AtomicBool::new(false),
+            is_growing: crate::sync::AtomicBool::new(false),
             tier: OnceLock::new(),
             tier_counts: TierCounts::default(),
             written: Arc::new(WrittenShards::new(options.shard_count)),

@@ -4,7 +4,7 @@
 #[cfg(not(shuttle))]
 mod chosen {
     pub(crate) use std::hint::spin_loop;
-    pub(crate) use std::sync::atomic::AtomicU64;
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64};
     pub(crate) use std::thread::yield_now;
     use std::time::{Duration, Instant};
 
@@ -37,7 +37,7 @@ mod chosen {
 #[cfg(shuttle)]
 mod chosen {
     pub(crate) use shuttle::hint::spin_loop;
-    pub(crate) use shuttle::sync::atomic::AtomicU64;
+    pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64};
     pub(crate) use shuttle::thread::yield_now;
 
     /// A wait without a clock: a few tries.
@@ -62,4 +62,4 @@ mod chosen {
     }
 }
 
-pub(crate) use chosen::{AtomicU64, Patience, spin_loop, yield_now};
+pub(crate) use chosen::{AtomicBool, AtomicU64, Patience, spin_loop, yield_now};

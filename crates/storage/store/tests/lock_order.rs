@@ -16,6 +16,7 @@ use shuttle::sync::{Condvar, Mutex};
 use shuttle::{Config, Runner, thread};
 use std::sync::Arc;
 use std::sync::Mutex as PlainMutex;
+use std::sync::atomic::AtomicU64 as PlainAtomicU64;
 use store::lock::ShardLock;
 use store::shard::ShardEngine;
 use store::{At, Blocked, LockSet, RecordSink, Scratch, Store, StoreOptions, Wake, WorkerSet, WriteClass};
@@ -181,6 +182,90 @@ fn sets_of_locks_do_not_deadlock() {
     });
 }
 
+/// How often all shards were locked in the middle of a command, and how often another command did so then.
+static GROWN: PlainAtomicU64 = PlainAtomicU64::new(0);
+static REFUSED: PlainAtomicU64 = PlainAtomicU64::new(0);
+
+/// Commands lock all shards in their middle, as scripts do with keys that they have not declared, next to others over
+/// sets that overlap: each runs alone on what it has locked by then, and none waits forever (D3).
+#[test]
+fn locks_that_grow_do_not_deadlock() {
+    check(|| {
+        let bells = Arc::new(Bells::new(WORKERS));
+        let store = Arc::new(store(&bells));
+        let counts: Arc<Vec<AtomicU64>> = Arc::new((0..SHARDS).map(|_| AtomicU64::new(0)).collect());
+        let threads: Vec<_> = (0..WORKERS)
+            .map(|worker| {
+                let (store, bells, counts) = (store.clone(), bells.clone(), counts.clone());
+                thread::spawn(move || {
+                    let mut scratch = Scratch::default();
+                    let mut run = [0u64; SHARDS as usize];
+                    for _ in 0..REQUESTS {
+                        let set = random_set();
+                        let grown = grow(&store, &bells, worker, &mut scratch, &set, &counts);
+                        for shard in shards_of(&set).into_iter().chain(grown) {
+                            run[shard.index()] += 1;
+                        }
+                    }
+                    run
+                })
+            })
+            .collect();
+        let mut expected = [0; SHARDS as usize];
+        for thread in threads {
+            let run = thread.join().expect("workers do not fail");
+            expected.iter_mut().zip(run).for_each(|(sum, one)| *sum += one);
+        }
+        let counted: Vec<u64> = counts.iter().map(|count| count.load(Ordering::SeqCst)).collect();
+        assert_eq!(counted, expected);
+        assert_eq!(store.len(DbIndex(0)), (0, 0), "every lock is open again");
+    });
+    let [grown, refused] = [&GROWN, &REFUSED].map(|count| count.load(Ordering::SeqCst));
+    assert!(grown > 0 && refused > 0, "all locks were taken {grown} times, and refused {refused} times");
+}
+
+/// One command over a set of shards that locks all in its middle, half of the time. Gives the shards on which it has
+/// counted after that.
+fn grow(
+    store: &Store,
+    bells: &Bells,
+    worker: usize,
+    scratch: &mut Scratch,
+    set: &LockSet,
+    counts: &[AtomicU64],
+) -> Vec<ShardId> {
+    let grows = thread_rng().gen_range(0..2) == 0;
+    loop {
+        let result = store.commit(scratch, set, &at(worker), |txn| {
+            count(&shards_of(set), counts);
+            let shards = match grows {
+                false => Vec::new(),
+                true if txn.lock_all() => shards_of(&LockSet::All),
+                true => shards_of(set),
+            };
+            if grows {
+                let seen = if txn.has_all_locks() { &GROWN } else { &REFUSED };
+                seen.fetch_add(1, Ordering::SeqCst);
+            }
+            count(&shards, counts);
+            Ok(shards)
+        });
+        match result {
+            Ok(shards) => return shards,
+            Err(Blocked::Shard) => bells.wait(worker),
+            Err(other) => unreachable!("memory answers at once, and there is no log: {other:?}"),
+        }
+    }
+}
+
+/// Counts on each shard, in two steps.
+fn count(shards: &[ShardId], counts: &[AtomicU64]) {
+    for shard in shards {
+        let before = counts[shard.index()].load(Ordering::SeqCst);
+        counts[shard.index()].store(before + 1, Ordering::SeqCst);
+    }
+}
+
 fn at(worker: usize) -> At {
     At { now: 1_700_000_000_000, db: DbIndex(0), touch: true, worker, writes: WriteClass::Any }
 }
@@ -189,10 +274,7 @@ fn at(worker: usize) -> At {
 fn commit(store: &Store, bells: &Bells, worker: usize, scratch: &mut Scratch, set: &LockSet, counts: &[AtomicU64]) {
     loop {
         let result = store.commit(scratch, set, &at(worker), |_| {
-            for shard in shards_of(set) {
-                let before = counts[shard.index()].load(Ordering::SeqCst);
-                counts[shard.index()].store(before + 1, Ordering::SeqCst);
-            }
+            count(&shards_of(set), counts);
             Ok(())
         });
         match result {
