@@ -209,6 +209,6 @@ pub fn shown(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 /// The bytes before the first zero.
-pub(crate) fn up_to_zero(bytes: &[u8]) -> &[u8] {
+pub fn up_to_zero(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }

@@ -8,6 +8,7 @@ use crate::libraries::{Compiled, Library, compile, forget};
 use crate::lua::Engine;
 use crate::metadata;
 use crate::run::with_libraries;
+use command::error::up_to_zero;
 use command::{Ctx, Stop};
 use engine::Effect;
 use std::collections::BTreeMap;
@@ -39,7 +40,7 @@ pub fn load(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let last = ctx.args.len() - 1;
     for place in 2..last {
         if !ctx.is_word(place, "replace") {
-            return Err(Stop::error_with([b"ERR Unknown option given: ", &ctx.args[place]].concat()));
+            return Err(Stop::error_with([b"ERR Unknown option given: ", up_to_zero(&ctx.args[place])].concat()));
         }
     }
     let code: Arc<[u8]> = ctx.args[last].into();
@@ -117,7 +118,7 @@ pub fn list(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             };
             pattern = Some(bytes.to_vec());
         } else {
-            return Err(Stop::error_with([b"ERR Unknown argument ", &ctx.args[place]].concat()));
+            return Err(Stop::error_with([b"ERR Unknown argument ", up_to_zero(&ctx.args[place])].concat()));
         }
         place += 1;
     }
