@@ -625,6 +625,10 @@ figures! {
             "Bytes written by flushes and merges.";
         DISK_WRITE_AMPLIFICATION = Gauge "disk_write_amplification" "onggi_disk_write_amplification" Ratio
             "Bytes written for a byte flushed.";
+        DISK_PARTS_WRITTEN = Counter "disk_parts_written" "onggi_disk_parts_written_total" Count
+            "Parts of large rows that flushes have written.";
+        DISK_PARTS_KEPT = Counter "disk_parts_kept" "onggi_disk_parts_kept_total" Count
+            "Parts of changed rows that were stored already.";
         DISK_MERGES = Counter "disk_merges" "onggi_disk_merges_total" Count
             "Merges of tables.";
         DISK_ROW_READS = Counter "disk_row_reads" "onggi_disk_row_reads_total" Count

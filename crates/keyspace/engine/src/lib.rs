@@ -50,7 +50,7 @@ pub use key::Key;
 pub use keyspace::{Due, Engine, Fetch, Keyspace, ScanStep, Usage};
 pub use libraries::Libraries;
 pub use notify::NotifyClass;
-pub use row::{Row, RowError, write_row};
+pub use row::{Row, RowError, split_row, write_row};
 pub use rows::{Counts, FlushProgress, Got, RowSink, Rows, Ticket, Wanted};
 pub use sorted_rows::SortedRows;
 pub use tier::{AwayRow, TierRefusal, ValueTier};

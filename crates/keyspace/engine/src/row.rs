@@ -16,7 +16,7 @@ use std::sync::Arc;
 use value::cold::Keeper;
 use value::{Big, Progress};
 
-/// The only version there is.
+/// The version of a row that is whole. One in parts has version 2, which a store of rows keeps to itself.
 const VERSION: u8 = 1;
 
 /// The flag of an expiration.
@@ -37,7 +37,7 @@ pub enum RowError {
     #[error("a row of {0} bytes is cut off")]
     Short(usize),
     /// Another version has written them.
-    #[error("a row has version {0}; this program reads version {VERSION}")]
+    #[error("a row has version {0}; this program reads versions 1 and 2")]
     Version(u8),
     /// There is no such type.
     #[error("a row has type {0}, which is unknown")]
@@ -75,6 +75,15 @@ pub fn write_row(entry: &Entry<'_>, out: &mut Vec<u8>) {
         }
         value => out.extend_from_slice(value.bytes()),
     }
+}
+
+/// A row without its value, which is a row itself, and its value.
+///
+/// # Errors
+/// [`RowError`] when the bytes are no row.
+pub fn split_row(row: &[u8]) -> Result<(&[u8], &[u8]), RowError> {
+    let head_len = Row::read(row)?.head_len(row);
+    row.split_at_checked(head_len).ok_or(RowError::Short(row.len()))
 }
 
 /// A row as it was read.
@@ -123,6 +132,11 @@ impl<'r> Row<'r> {
         }
         let (encoding, is_timed) = (Encoding(encoding), flags & TIMED != 0);
         Ok(Self { kind, encoding, expire_at, is_timed, fields, value })
+    }
+
+    /// How many bytes come before its value.
+    fn head_len(&self, row: &[u8]) -> usize {
+        row.len() - self.value.len()
     }
 
     /// What it counts for.

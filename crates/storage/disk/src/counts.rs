@@ -1,5 +1,6 @@
 //! How many rows each shard has: kept with the rows, counted anew where that is of no use.
 
+use crate::parts::{self, Parted};
 use crate::{DiskError, RowSpaces, Shards, long_keys};
 use base::{KeyspaceId, ShardId, UnixMs};
 use engine::{Counts, Row};
@@ -81,11 +82,6 @@ fn count(db: &Db, rows: &RowSpaces, shards: &Shards) -> Result<Counted, DiskErro
     Ok(counted)
 }
 
-/// A stored row that is none.
-pub fn row_error(key: &[u8], source: engine::RowError) -> DiskError {
-    DiskError::Row { key: key.escape_ascii().to_string(), source }
-}
-
 /// What a stored row counts for.
 fn counts_of(key: &[u8], row: &[u8]) -> Result<Counts, DiskError> {
     figures_of(key, row).map(|(counts, _)| counts)
@@ -93,7 +89,8 @@ fn counts_of(key: &[u8], row: &[u8]) -> Result<Counts, DiskError> {
 
 /// What a stored row counts for, and when it expires.
 pub fn figures_of(key: &[u8], row: &[u8]) -> Result<(Counts, Option<UnixMs>), DiskError> {
-    let row = Row::read(row).map_err(|source| row_error(key, source))?;
+    let row = if parts::is_parted(row) { Parted::of_key(row, key)?.head } else { row };
+    let row = Row::read(row).map_err(|source| DiskError::row(key, source))?;
     Ok((row.counts(), row.expire_at))
 }
 

@@ -1,7 +1,7 @@
 //! One flush: collected from the shards, written at once.
 
 use crate::counts::{self, Counted, figures_of};
-use crate::{Disk, DiskError, KEY_BYTES_MAX, due, long_keys};
+use crate::{Disk, DiskError, KEY_BYTES_MAX, due, long_keys, parts};
 use base::{KeyspaceId, Lsn, ShardId};
 use engine::{Counts, Entry, RowSink, write_row};
 use parking_lot::Mutex;
@@ -129,10 +129,16 @@ impl Disk {
     ) -> Result<(), DiskError> {
         let Some(rows) = self.space(space) else { return Ok(()) };
         let mut batch = WriteBatch::new();
-        let (mut bytes, mut counts) = (0, Counts::default());
+        let (mut bytes, mut counts, mut next) = (0, Counts::default(), None);
+        let mut number = |batch: &mut WriteBatch| {
+            let number = next.map_or_else(|| parts::next_number(&self.db, self.counts_space, space), Ok)?;
+            next = Some(number + 1);
+            batch.put_in(self.counts_space, &parts::next_key(space), &(number + 1).to_le_bytes());
+            Ok(number)
+        };
         for (key, row) in changes {
-            let before = rows.get(&self.db, key)?;
-            let (before, before_at) = before.map(|row| figures_of(key, &row)).transpose()?.unwrap_or_default();
+            let stored = rows.stored(&self.db, key)?;
+            let (before, before_at) = stored.as_ref().map(|row| figures_of(key, row)).transpose()?.unwrap_or_default();
             let (after, after_at) = row.as_ref().map(|row| figures_of(key, row)).transpose()?.unwrap_or_default();
             counts = counts.plus(after.minus(before));
             if let Some(times) = rows.times {
@@ -145,11 +151,11 @@ impl Disk {
                 bytes = 0;
                 continue;
             }
-            match row {
-                Some(row) => batch.put_in(rows.short, key, row),
-                None => batch.delete_in(rows.short, key),
-            };
-            bytes += key.len() + row.as_ref().map_or(0, Vec::len);
+            let change = (stored.as_deref(), row.as_deref());
+            let done = parts::change(&mut batch, &rows, key, change, self.cuts, &mut number)?;
+            self.parts_written.fetch_add(done.written, Ordering::Relaxed);
+            self.parts_kept.fetch_add(done.kept, Ordering::Relaxed);
+            bytes += done.bytes;
             if bytes > BATCH_BYTES {
                 self.write(space, shard, &mut batch, std::mem::take(&mut counts))?;
                 bytes = 0;
@@ -196,7 +202,7 @@ impl Disk {
     fn clear(&self, space: KeyspaceId) -> Result<(), DiskError> {
         let Some(rows) = self.space(space) else { return Ok(()) };
         let mut batch = WriteBatch::new();
-        for space in [rows.short, rows.long].into_iter().chain(rows.times) {
+        for space in [rows.short, rows.long].into_iter().chain(rows.times).chain(rows.parts) {
             batch.delete_range_in(space, ..);
         }
         self.db.write(&batch)?;

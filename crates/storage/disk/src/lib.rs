@@ -22,6 +22,7 @@ mod due;
 mod flush;
 mod long_keys;
 pub mod offline;
+mod parts;
 mod rows;
 
 pub use flush::Flush;
@@ -31,12 +32,13 @@ use counts::Counted;
 use due::{Due, Walks};
 use engine::{Counts, RowError, Rows};
 use parking_lot::{Mutex, RwLock};
+use parts::Cuts;
 use plex::{Background, Db, KeySpaceId, Options, Wal};
 use rows::{DiskRows, RowReads};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use vfs::FileSystem;
 
 /// The longest key that is a key of the tree. Rows of longer ones are in a key space of their own ([`long_keys`]).
@@ -44,6 +46,9 @@ const KEY_BYTES_MAX: usize = plex::KEY_LEN_MAX;
 
 /// Memory of a flush on its way to the tables: as much as there may be, since a part of one must not become durable.
 const MEMTABLE_BYTES: usize = 8 << 30;
+
+/// Bytes from which on a row is in parts.
+pub const PARTS_FROM: usize = 64 << 10;
 
 /// Why rows cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
@@ -69,9 +74,27 @@ pub enum DiskError {
     /// The rows of long keys have another form.
     #[error("the rows of keys above {KEY_BYTES_MAX} bytes have another form")]
     LongKeys,
+    /// A row in parts is malformed.
+    #[error("the row of key '{0}' is none: it should list its parts")]
+    Parts(String),
+    /// A part of a row is missing or another.
+    #[error("the row of key '{key}': part {at} of collection {number} is missing or damaged")]
+    Part {
+        /// The row's key.
+        key: String,
+        /// What its parts are found by.
+        number: u64,
+        /// Which of them, from 0 on.
+        at: usize,
+    },
 }
 
 impl DiskError {
+    /// A stored row that is none.
+    fn row(key: &[u8], source: RowError) -> Self {
+        Self::Row { key: key.escape_ascii().to_string(), source }
+    }
+
     /// The device or a quota is full.
     pub fn is_out_of_space(&self) -> bool {
         match self {
@@ -108,17 +131,30 @@ struct RowSpaces {
     long: KeySpaceId,
     /// By the time at which they expire ([`due`]); `None` for rows that are only read.
     times: Option<KeySpaceId>,
+    /// The parts of large rows ([`parts`]); `None` where there were none when they were opened to be read only.
+    parts: Option<KeySpaceId>,
     due: Arc<Due>,
 }
 
 impl RowSpaces {
     fn get(&self, db: &Db, key: &[u8]) -> Result<Option<Vec<u8>>, DiskError> {
         if key.len() <= KEY_BYTES_MAX {
-            return Ok(db.get_in(self.short, key)?);
+            let stored = db.get_in(self.short, key)?;
+            if !stored.as_deref().is_some_and(parts::is_parted) {
+                return Ok(stored);
+            }
+            // A flush may replace parts meanwhile.
+            let whole = parts::whole(&db.view(), (self.short, self.parts), key, false)?;
+            return Ok(whole.map(|(row, _)| row));
         }
         let Some(entry) = db.get_in(self.long, &long_keys::stored_key(key))? else { return Ok(None) };
         let pairs = long_keys::pairs(&entry).ok_or(DiskError::LongKeys)?;
         Ok(pairs.into_iter().find(|(other, _)| *other == key).map(|(_, row)| row.to_vec()))
+    }
+
+    /// What is stored of a row, which may be in parts.
+    fn stored(&self, db: &Db, key: &[u8]) -> Result<Option<Vec<u8>>, DiskError> {
+        if key.len() <= KEY_BYTES_MAX { Ok(db.get_in(self.short, key)?) } else { self.get(db, key) }
     }
 
     fn may_have(&self, db: &Db, key: &[u8]) -> bool {
@@ -142,6 +178,10 @@ pub struct Disk {
     reads: Arc<RowReads>,
     walks: Walks,
     is_read_only: bool,
+    cuts: Cuts,
+    /// Parts that flushes have written, and those that were stored already.
+    parts_written: AtomicU64,
+    parts_kept: AtomicU64,
 }
 
 /// What rows take and what was done with them since the start. Bytes unless named otherwise.
@@ -153,6 +193,10 @@ pub struct DiskStats {
     pub tables: usize,
     /// Of keys and rows that flushes have written.
     pub flushed_bytes: u64,
+    /// Number of parts of large rows that flushes have written.
+    pub parts_written: u64,
+    /// Number of parts that flushes found stored already.
+    pub parts_kept: u64,
     /// Written to tables, by flushes and merges.
     pub written_bytes: u64,
     /// Number of merges.
@@ -176,11 +220,13 @@ pub struct DiskOptions {
     pub block_cache_bytes: usize,
     /// Whether nothing is to be written: flushes fail.
     pub is_read_only: bool,
+    /// Rows of this many bytes are stored in parts, of which a change writes only those that it touches.
+    pub parts_from: usize,
 }
 
 impl Default for DiskOptions {
     fn default() -> Self {
-        Self { create: true, block_cache_bytes: 64 << 20, is_read_only: false }
+        Self { create: true, block_cache_bytes: 64 << 20, is_read_only: false, parts_from: PARTS_FROM }
     }
 }
 
@@ -213,6 +259,9 @@ impl Disk {
             reads: Arc::default(),
             walks: Walks::default(),
             is_read_only: options.is_read_only,
+            cuts: Cuts::new(options.parts_from),
+            parts_written: AtomicU64::new(0),
+            parts_kept: AtomicU64::new(0),
         }))
     }
 
@@ -224,7 +273,12 @@ impl Disk {
         let short = self.db.key_space(&format!("e{space}"))?;
         let long = self.db.key_space(&format!("l{space}"))?;
         let times = if self.is_read_only { None } else { Some(self.db.key_space(&format!("t{space}"))?) };
-        let rows = RowSpaces { short, long, times, due: Arc::new(Due::new(self.shards.count)) };
+        let parts = format!("n{space}");
+        let parts = match self.is_read_only {
+            true => self.db.key_spaces().into_iter().find(|(name, _)| *name == parts).map(|(_, id)| id),
+            false => Some(self.db.key_space(&parts)?),
+        };
+        let rows = RowSpaces { short, long, times, parts, due: Arc::new(Due::new(self.shards.count)) };
         let counted = counts::load(&self.db, self.counts_space, space, &rows, &self.shards)?;
         self.counted.lock().insert(space, counted);
         self.spaces.write().insert(space, rows);
@@ -284,6 +338,8 @@ impl Disk {
             table_bytes: stats.table_bytes,
             tables: stats.tables,
             flushed_bytes: stats.user_bytes,
+            parts_written: self.parts_written.load(Ordering::Relaxed),
+            parts_kept: self.parts_kept.load(Ordering::Relaxed),
             written_bytes: stats.flush_bytes + stats.compaction_bytes_written,
             merges: stats.compactions,
             memory_bytes: stats.memtable_bytes + stats.filter_bytes + stats.index_bytes + stats.cache_bytes,

@@ -9,7 +9,7 @@
 //!     whole.
 //! O2. A table's name is never used again for other contents, in a copy or in its original.
 
-use crate::{DiskError, counts, long_keys};
+use crate::{DiskError, long_keys, parts};
 use base::{KeyspaceId, Lsn};
 use engine::Row;
 use plex::{Background, Db, IterOptions, KeySpaceId, Options, Wal};
@@ -33,6 +33,8 @@ pub struct Found {
     pub spaces: Vec<KeyspaceId>,
     /// Bytes of its tables.
     pub bytes: u64,
+    /// Parts that no row has. They take space, and nothing else is wrong with them.
+    pub unused_parts: u64,
 }
 
 /// Opens rows for reading alone. Nothing is written but a lock file.
@@ -41,14 +43,15 @@ fn open(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Db, DiskError> {
     Ok(tree.mapped_reads(false).open_read_only(dir)?)
 }
 
-/// The key spaces of keyspaces: of short keys, and of long ones.
-fn spaces_of(db: &Db) -> BTreeMap<KeyspaceId, [Option<KeySpaceId>; 2]> {
-    let mut spaces: BTreeMap<_, [Option<KeySpaceId>; 2]> = BTreeMap::new();
+/// The key spaces of keyspaces: of short keys, of long ones, and of the parts of rows.
+fn spaces_of(db: &Db) -> BTreeMap<KeyspaceId, [Option<KeySpaceId>; 3]> {
+    let mut spaces: BTreeMap<_, [Option<KeySpaceId>; 3]> = BTreeMap::new();
     for (name, id) in db.key_spaces() {
         let parsed = name.split_at_checked(1).and_then(|(kind, number)| Some((kind, number.parse().ok()?)));
         match parsed {
             Some(("e", number)) => spaces.entry(KeyspaceId(number)).or_default()[0] = Some(id),
             Some(("l", number)) => spaces.entry(KeyspaceId(number)).or_default()[1] = Some(id),
+            Some(("n", number)) => spaces.entry(KeyspaceId(number)).or_default()[2] = Some(id),
             _ => {}
         }
     }
@@ -62,7 +65,7 @@ fn spaces_of(db: &Db) -> BTreeMap<KeyspaceId, [Option<KeySpaceId>; 2]> {
 pub fn look(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Found, DiskError> {
     let db = open(fs, dir)?;
     let spaces = spaces_of(&db).into_keys().collect();
-    Ok(Found { lsn: Lsn(db.recovered_lsn()), spaces, bytes: db.stats().table_bytes })
+    Ok(Found { lsn: Lsn(db.recovered_lsn()), spaces, bytes: db.stats().table_bytes, unused_parts: 0 })
 }
 
 /// Reads all tables whole, verifies every checksum, and gives every row. `see` gets the keyspace, the key and the row.
@@ -76,17 +79,25 @@ pub fn verify(
 ) -> Result<Found, DiskError> {
     let db = open(fs, dir)?;
     db.verify()?;
-    let all = spaces_of(&db);
-    for (space, [short, long]) in &all {
+    let (all, view, mut unused_parts) = (spaces_of(&db), db.view(), 0_u64);
+    for (space, [short, long, parts]) in &all {
+        let mut used = 0;
         let mut each = |key: &[u8], row: &[u8]| -> Result<(), DiskError> {
             let read = Row::read(row);
-            see(*space, key, read.map_err(|source| counts::row_error(key, source))?);
+            see(*space, key, read.map_err(|source| DiskError::row(key, source))?);
             Ok(())
         };
         for (tree, is_long) in [(short, false), (long, true)] {
             let Some(tree) = tree else { continue };
             for pair in db.iter_in(*tree, IterOptions::range::<'static>(..))? {
                 let (key, row) = pair?;
+                if parts::is_parted(&row) && !is_long {
+                    if let Some((row, count)) = parts::whole(&view, (*tree, *parts), &key, true)? {
+                        each(&key, &row)?;
+                        used += count as u64;
+                    }
+                    continue;
+                }
                 if !is_long {
                     each(&key, &row)?;
                     continue;
@@ -96,9 +107,15 @@ pub fn verify(
                 }
             }
         }
+        let Some(parts) = parts else { continue };
+        for pair in db.iter_in(*parts, IterOptions::range::<'static>(..))? {
+            pair?;
+            unused_parts += 1;
+        }
+        unused_parts = unused_parts.saturating_sub(used);
     }
     let spaces = all.into_keys().collect();
-    Ok(Found { lsn: Lsn(db.recovered_lsn()), spaces, bytes: db.stats().table_bytes })
+    Ok(Found { lsn: Lsn(db.recovered_lsn()), spaces, bytes: db.stats().table_bytes, unused_parts })
 }
 
 /// What a copy has done.

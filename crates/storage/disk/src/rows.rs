@@ -4,7 +4,7 @@
 //! whole key. When the place was given to another scan meanwhile, the scan continues at the first key that begins with
 //! those bits: it may repeat rows and leaves none out.
 
-use crate::{DiskError, RowSpaces, ShardOf, long_keys};
+use crate::{DiskError, RowSpaces, ShardOf, long_keys, parts};
 use base::{Rng, ShardId, UnixMs};
 use engine::{Got, Key, Row, Rows};
 use parking_lot::Mutex;
@@ -37,6 +37,8 @@ pub struct RowReads {
     pub failed: AtomicU64,
     pub us: AtomicU64,
 }
+
+type KeyAndRow = (Vec<u8>, Vec<u8>);
 
 pub struct DiskRows {
     db: Db,
@@ -112,7 +114,11 @@ impl DiskRows {
             looked += 1;
             if (self.shard_of)(&key) == self.shard {
                 visited += 1;
-                visit(&key, &row);
+                match parts::is_parted(&row) {
+                    false => visit(&key, &row),
+                    // It is gone since, or as it is now.
+                    true => _ = self.spaces.get(&self.db, &key)?.map(|row| visit(&key, &row)),
+                }
             }
         }
         let has_long = self.db.iter_in(self.spaces.long, IterOptions::default())?.next().is_some();
@@ -134,7 +140,7 @@ impl DiskRows {
         Ok(None)
     }
 
-    fn random_row(&self, rng: &mut Rng) -> plex::Result<Option<(Vec<u8>, Vec<u8>)>> {
+    fn random_row(&self, rng: &mut Rng) -> Result<Option<KeyAndRow>, DiskError> {
         let (mut chosen, mut seen) = (None, 0);
         for pair in self.db.iter_in(self.spaces.short, IterOptions::range::<'static>(..))? {
             let (key, row) = pair?;
@@ -149,7 +155,10 @@ impl DiskRows {
                 break;
             }
         }
-        Ok(chosen)
+        match chosen {
+            Some((key, row)) if parts::is_parted(&row) => Ok(self.spaces.get(&self.db, &key)?.map(|row| (key, row))),
+            chosen => Ok(chosen),
+        }
     }
 }
 

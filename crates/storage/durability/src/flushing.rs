@@ -471,7 +471,8 @@ impl Durability {
         create: bool,
     ) -> Result<Arc<DiskDatabases>, DurabilityError> {
         let policy = self.policy();
-        let options = disk::DiskOptions { create, block_cache_bytes: policy.block_cache_bytes, is_read_only: false };
+        let crate::Policy { block_cache_bytes, parts_from, .. } = policy;
+        let options = disk::DiskOptions { create, block_cache_bytes, is_read_only: false, parts_from };
         let dir = self.dir.file(checkpoint::Name::Rows);
         let databases = DiskDatabases::open(&self.parts.store, self.parts.fs.clone(), &dir, spaces, options)?;
         // There is one.

@@ -97,6 +97,8 @@ pub struct Policy {
     pub flush_error_wait_ms: u64,
     /// Memory for blocks of the rows' tables.
     pub block_cache_bytes: usize,
+    /// Bytes from which on a row is stored in parts.
+    pub parts_from: usize,
 }
 
 impl Policy {
@@ -149,6 +151,7 @@ impl Policy {
             flush_bytes: share(FLUSH_BYTES, settings.maxmemory_bytes, FLUSH_SHARE).max(FLUSH_BYTES_MIN),
             flush_error_wait_ms: settings.flush_error_wait_ms,
             block_cache_bytes: share(BLOCK_CACHE_BYTES, settings.maxmemory_bytes, BLOCK_CACHE_SHARE) as usize,
+            parts_from: disk::PARTS_FROM,
         }
     }
 

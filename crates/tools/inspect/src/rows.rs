@@ -17,13 +17,18 @@ pub(crate) struct Whole {
     pub spaces: Vec<KeyspaceId>,
     pub rows: u64,
     pub bytes: u64,
+    pub unused_parts: u64,
 }
 
 impl std::fmt::Display for Whole {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (rows, spaces) =
             (count(self.rows, "row", "rows"), count(self.spaces.len() as u64, "database", "databases"));
-        write!(f, "{rows} of {spaces}, {}, as of LSN {}", size(self.bytes), self.lsn)
+        write!(f, "{rows} of {spaces}, {}, as of LSN {}", size(self.bytes), self.lsn)?;
+        match self.unused_parts {
+            0 => Ok(()),
+            unused => write!(f, "; {} that no row has", count(unused, "part", "parts")),
+        }
     }
 }
 
@@ -34,7 +39,8 @@ impl std::fmt::Display for Whole {
 pub(crate) fn read(dir: &DataDir, name: Name) -> Result<Whole, DiskError> {
     let mut rows = 0;
     let found = offline::verify(dir.fs(), &dir.file(name), &mut |_, _, _| rows += 1)?;
-    Ok(Whole { lsn: found.lsn, spaces: found.spaces, rows, bytes: found.bytes })
+    let offline::Found { lsn, spaces, bytes, unused_parts } = found;
+    Ok(Whole { lsn, spaces, rows, bytes, unused_parts })
 }
 
 /// As [`read`], of the copy that belongs to a set: it must be what the manifest says.

@@ -98,6 +98,7 @@ pub fn policy() -> Policy {
         flush_bytes: 1 << 20,
         flush_error_wait_ms: 100,
         block_cache_bytes: 1 << 20,
+        parts_from: 128,
         tier: None,
     }
 }

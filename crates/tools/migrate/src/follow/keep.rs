@@ -280,5 +280,6 @@ fn policy(log_wanted: bool) -> Policy {
         flush_bytes: u64::MAX,
         flush_error_wait_ms: 0,
         block_cache_bytes: 0,
+        parts_from: usize::MAX,
     }
 }

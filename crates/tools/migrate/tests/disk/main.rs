@@ -73,6 +73,7 @@ fn restore(fs: &SimFs, to: When) -> Result<inspect::Restored, inspect::ToolError
 fn check(fs: &SimFs) -> (Verdict, String) {
     let (shared, mut said): (Arc<dyn FileSystem>, _) = (Arc::new(fs.clone()), String::new());
     let verdict = inspect::check(&shared, Path::new(DIR), &mut |line| said.push_str(&format!("{line}\n")));
+    assert!(!said.contains("that no row has"), "parts are deleted with their rows: {said}");
     (verdict.expect("it can be read"), said)
 }
 
