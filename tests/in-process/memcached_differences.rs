@@ -151,12 +151,13 @@ const OF_ARCUS: &[(&str, Shown)] = &[
         Elsewhere("arcus_clients::long_reads_are_answered_by_another_thread"),
     ),
     (
-        "`dump`, `cmdlog`, `lqdetect`",
+        "`lqdetect`",
         By(&[(
-            "dump stop|cmdlog stats|lqdetect show",
-            "SERVER_ERROR ...scan key...SERVER_ERROR ...MONITOR...SLOWLOG...",
+            "bop insert b 1 0x01 1 create 0 0 0|x|lqdetect start 1|bop get b 1..9 0 EQ 0x02 5|lqdetect show",
+            "CREATED_STORED|...NOT_FOUND_ELEMENT|...<1> bop get b 1..9 0 EQ 0x02 5...",
         )]),
     ),
+    ("`dump`, `cmdlog`", By(&[("dump stop|cmdlog stats", "SERVER_ERROR ...scan key...SERVER_ERROR ...MONITOR...")])),
 ];
 
 /// The first cells of the table under this title.

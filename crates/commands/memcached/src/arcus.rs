@@ -9,6 +9,7 @@ mod cluster;
 pub mod config;
 mod help;
 mod list;
+pub mod long_queries;
 mod map;
 mod pipe;
 pub mod prefix;

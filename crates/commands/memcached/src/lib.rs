@@ -32,6 +32,7 @@ mod sweep;
 mod tally;
 mod touch;
 
+pub use arcus::long_queries::LongQueries;
 pub use details::Details;
 pub use rows::{Mode, Rows};
 pub use sweep::{Busy, Purpose, Sweep, Sweeps, silence};

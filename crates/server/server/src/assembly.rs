@@ -154,6 +154,7 @@ impl ServerBuilder {
             .with(Arc::new(Explanations::default()))
             .with(Arc::new(memcached::Sweeps::default()))
             .with(Arc::new(memcached::Details::default()))
+            .with(Arc::new(memcached::LongQueries::default()))
             .with(Observed::default())
             .with(Login::default())
             .with(Pause::default())

@@ -105,11 +105,3 @@ pub fn no_command_log(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         "SERVER_ERROR cmdlog is not supported: MONITOR of a Redis client shows the commands of all clients",
     ))
 }
-
-/// `lqdetect`
-pub fn no_long_queries(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    for_administrators(ctx)?;
-    Err(Stop::error(
-        "SERVER_ERROR lqdetect is not supported: SLOWLOG GET of a Redis client shows commands by their time",
-    ))
-}

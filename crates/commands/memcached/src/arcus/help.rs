@@ -91,6 +91,7 @@ const FAMILIES: [(&str, &[&str]); 9] = [
             "flush_prefix <prefix> [<delay>] [noreply]\\r\\n",
             "scrub [stale]\\r\\n",
             "config <name> [<value>]\\r\\n",
+            "lqdetect start [<threshold>]|stop|show|stats\\r\\n",
             "verbosity <level> [noreply]\\r\\n",
             "zkensemble set <servers>|get|rejoin\\r\\n",
             "cluster join alone|begin|end\\r\\n",

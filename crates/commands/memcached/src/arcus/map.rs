@@ -40,8 +40,10 @@ fn set(ctx: &mut Ctx<'_>, op: Op, store: Store) -> Result<(), Stop> {
 pub fn delete(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let Some(request) = Request::of(ctx, Op::MopDelete) else { return Ok(()) };
     let removal = removal_of(Removal::of_delete(request.words_from(2)).ok_or(UNREADABLE_REQUEST)?);
-    let names = names(&request);
-    let taken = Map(&request.key).take(ctx.ks, fields(&names), (removal, false), |_, _| (), |(), _| ())?;
+    let (names, mut found) = (names(&request), 0);
+    let taken =
+        Map(&request.key).take(ctx.ks, fields(&names), (removal, false), |_, count| found = count, |(), _| ())?;
+    request.note_cost(ctx, found);
     request.answer_taken(ctx, taken)
 }
 
@@ -50,14 +52,16 @@ pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let Some(request) = Request::of(ctx, Op::MopGet) else { return Ok(()) };
     let removal = removal_of(Removal::of_read(request.words_from(2)).ok_or(UNREADABLE_REQUEST)?);
     let names = names(&request);
-    let reply = &mut *ctx.reply;
+    let (reply, mut found) = (&mut *ctx.reply, 0);
     let begin = |flags, count| {
+        found = count;
         value_line(reply, flags, count);
         reply
     };
     let taken = Map(&request.key).take(ctx.ks, fields(&names), (removal, true), begin, |reply, cell| {
         reply.words_line(&[cell.field], Some(cell.value.len()), cell.value);
     })?;
+    request.note_cost(ctx, found);
     request.answer_taken(ctx, taken)
 }
 

@@ -45,13 +45,15 @@ pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let Some(request) = Request::of(ctx, Op::SopGet) else { return Ok(()) };
     let count = parse_unsigned(request.word(0)).ok_or(UNREADABLE_REQUEST)?;
     let removal = removal_of(Removal::of_read(request.words_from(1)).ok_or(UNREADABLE_REQUEST)?);
-    let reply = &mut *ctx.reply;
+    let (reply, mut found) = (&mut *ctx.reply, 0);
     let begin = |flags, count| {
+        found = count;
         value_line(reply, flags, count);
         reply
     };
     let taken = Set(&request.key).take(ctx.ks, count, removal, begin, |reply, member| {
         element_line(reply, member.bytes(&mut IntegerText::default()));
     })?;
+    request.note_cost(ctx, found);
     request.answer_taken(ctx, taken)
 }

@@ -1,7 +1,7 @@
 //! `bop`: b+trees under one key.
 
-use super::tree_words::{bkey_of, bytes_of, element_line, put_element, query_of, reply_lines, update_of};
-use super::{Request, UNREADABLE_REQUEST, create as create_any, removal_of, value_line};
+use super::tree_words::{Lines, bkey_of, bytes_of, element_line, query_of, update_of};
+use super::{Request, UNREADABLE_REQUEST, create as create_any, long_queries, removal_of, value_line};
 use crate::tally::Op;
 use command::{Ctx, Stop};
 use proto::memcached::arcus::Family;
@@ -105,7 +105,9 @@ pub fn delete(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let Some(request) = Request::of(ctx, Op::BopDelete) else { return Ok(()) };
     let (query, rest) = take_query(&request.words, 1).ok_or(UNREADABLE_REQUEST)?;
     let removal = removal_of(Removal::of_delete(rest).ok_or(UNREADABLE_REQUEST)?);
-    let answer = Btree(&request.key).take(ctx.ks, &query_of(&query), (removal, false), |_, _| {})?;
+    let query = query_of(&query);
+    note_cost(ctx, &request, &query)?;
+    let answer = Btree(&request.key).take(ctx.ks, &query, (removal, false), |_, _| {})?;
     answer_read(&request, ctx, answer)
 }
 
@@ -116,14 +118,19 @@ pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let removal = removal_of(Removal::of_read(rest).ok_or(UNREADABLE_REQUEST)?);
     let query = query_of(&query);
     if removal == attributed::Removal::Keep {
-        return match read_maybe_long(ctx, &request, &query, shown)? {
+        let found = read_maybe_long(ctx, &request, &query, shown)?;
+        note_cost(ctx, &request, &query)?;
+        return match found {
             Err(taken) => request.answer_taken(ctx, taken),
             Ok((lines, answer)) => {
-                reply_lines(ctx.reply, &lines);
+                if let Some(lines) = lines {
+                    lines.reply(ctx.reply);
+                }
                 answer_read(&request, ctx, answer)
             }
         };
     }
+    note_cost(ctx, &request, &query)?;
     let reply = &mut *ctx.reply;
     let answer = Btree(&request.key).take(ctx.ks, &query, (removal, true), |flags, elements| {
         value_line(reply, flags, elements.len() as u64);
@@ -132,24 +139,36 @@ pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     answer_read(&request, ctx, answer)
 }
 
+/// Notes how many elements the query looks at, if that is asked for; with a filter those of its range. A read is noted
+/// when it is answered, since one that another thread answers runs twice.
+fn note_cost(ctx: &mut Ctx<'_>, request: &Request<'_>, query: &Query) -> Result<(), Stop> {
+    if long_queries::is_on(ctx) {
+        let cost = |entry| Tree::of_entry(&entry).map_or(0, |tree| tree.cost(query));
+        let cost = ctx.ks.peek_value(&request.key)?.map_or(0, cost);
+        request.note_cost(ctx, cost);
+    }
+    Ok(())
+}
+
 /// The lines of the elements that a query asks for, and what follows them.
-fn shown(tree: &Tree<'_>, query: &Query) -> (Vec<u8>, Answer) {
+fn shown(tree: &Tree<'_>, query: &Query) -> (Option<Lines>, Answer) {
     if !tree.takes(&query.range.from) {
-        return (Vec::new(), Answer::OtherKind);
+        return (None, Answer::OtherKind);
     }
-    let (mut lines, mut count) = (Vec::new(), 0u64);
-    for (_, element) in tree.select(query) {
-        put_element(&mut lines, &[], &element);
+    let (mut lines, mut count) = (Lines::with_room_for(query.count), 0u64);
+    tree.each(query, |element| {
+        lines.push(element);
         count = count.saturating_add(1);
-    }
+    });
     let is_trimmed = tree.is_trimmed_in(&query.range);
     let answer = match (count, is_trimmed) {
-        (0, true) => return (Vec::new(), Answer::OutOfRange),
-        (0, false) => return (Vec::new(), Answer::Taken(Taken::NoElements)),
+        (0, true) => return (None, Answer::OutOfRange),
+        (0, false) => return (None, Answer::Taken(Taken::NoElements)),
         (_, true) => Answer::Trimmed,
         (_, false) => Answer::Taken(Taken::Shown),
     };
-    ([format!("VALUE {} {count}\r\n", tree.flags).as_bytes(), &lines].concat(), answer)
+    lines.finish(tree.flags, count);
+    (Some(lines), answer)
 }
 
 /// Elements that a read looks at in its turn: within a millisecond. More are looked at by another thread.
@@ -199,7 +218,11 @@ pub fn count(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let query = query_of(&query);
     let count = |tree: &Tree<'_>, query: &Query| tree.takes(&query.range.from).then(|| tree.count(query));
     let found = match query.filter.is_some() {
-        true => read_maybe_long(ctx, &request, &query, count)?,
+        true => {
+            let found = read_maybe_long(ctx, &request, &query, count)?;
+            note_cost(ctx, &request, &query)?;
+            found
+        }
         false => Btree(&request.key).read(ctx.ks, |tree| count(tree, &query))?,
     };
     match found {
@@ -286,15 +309,17 @@ pub fn get_by_position(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let Some(request) = Request::of(ctx, Op::BopGbp) else { return Ok(()) };
     let is_descending = parse_order(request.word(0)).ok_or(UNREADABLE_REQUEST)?;
     let (from, to) = parse_positions(request.word(1)).ok_or(UNREADABLE_REQUEST)?;
-    let reply = &mut *ctx.reply;
+    let (reply, mut count) = (&mut *ctx.reply, 0);
     let found = Btree(&request.key).read(ctx.ks, |tree| {
         let last = tree.view.len().checked_sub(1).filter(|last| from <= *last || to <= *last);
         let Some(last) = last else { return Taken::NoElements };
         let elements = Ordered { tree, is_descending }.between(from.min(last), to.min(last));
-        value_line(reply, tree.flags, elements.len() as u64);
+        count = elements.len() as u64;
+        value_line(reply, tree.flags, count);
         elements.iter().for_each(|element| element_line(reply, &[], element));
         Taken::Shown
     })?;
+    request.note_cost(ctx, count);
     request.answer_taken(ctx, found.unwrap_or_else(|taken| taken))
 }
 

@@ -2,7 +2,6 @@
 
 use proto::ReplyBuffer;
 use proto::memcached::arcus::tree_grammar as words;
-use std::io::Write;
 use types::attributed::{BitOperator, Bkey, ByteKey, Comparison, EflagUpdate, Element, Filter, Query, Range};
 
 const LINE_END: &[u8] = b"\r\n";
@@ -72,8 +71,7 @@ fn put_hex(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 fn put_number(out: &mut Vec<u8>, number: u64) {
-    // Into memory, which takes all.
-    let _ = write!(out, "{number}");
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 fn put_bkey(out: &mut Vec<u8>, bkey: &Bkey) {
@@ -103,7 +101,58 @@ pub fn put_element(out: &mut Vec<u8>, words: &[&[u8]], element: &Element<'_>) {
     }
     out.push(b' ');
     put_number(out, element.data.len() as u64);
-    put_line(out, &[b"", element.data]);
+    out.push(b' ');
+    out.extend_from_slice(element.data);
+    out.extend_from_slice(LINE_END);
+}
+
+/// Lines of elements, and before them one that is known at their end: with their number. They are made in one buffer.
+pub struct Lines {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Lines {
+    /// Room for the first line: `VALUE`, and two numbers.
+    const HEAD_BYTES: usize = 40;
+    /// Room for a line with a number as its key, and data of twenty bytes.
+    const LINE_BYTES: usize = 48;
+    /// The most lines that room is made for before they come.
+    const ROOM_LINES_MAX: u64 = 64;
+
+    /// None; this many are expected, or 0 for an unknown number.
+    pub fn with_room_for(count: u64) -> Self {
+        let lines = if count == 0 { Self::ROOM_LINES_MAX } else { count.min(Self::ROOM_LINES_MAX) };
+        let room = usize::try_from(lines).unwrap_or(0).saturating_mul(Self::LINE_BYTES);
+        let mut bytes = Vec::with_capacity(room.saturating_add(Self::HEAD_BYTES));
+        bytes.resize(Self::HEAD_BYTES, 0);
+        Self { bytes, start: Self::HEAD_BYTES }
+    }
+
+    /// Adds an element.
+    #[inline]
+    pub fn push(&mut self, element: &Element<'_>) {
+        put_element(&mut self.bytes, &[], element);
+    }
+
+    /// Puts `VALUE flags count` before them.
+    pub fn finish(&mut self, flags: u32, count: u64) {
+        let mut head = Vec::with_capacity(Self::HEAD_BYTES);
+        head.extend_from_slice(b"VALUE ");
+        put_number(&mut head, u64::from(flags));
+        head.push(b' ');
+        put_number(&mut head, count);
+        head.extend_from_slice(LINE_END);
+        self.start = Self::HEAD_BYTES.saturating_sub(head.len());
+        if let Some(room) = self.bytes.get_mut(self.start..Self::HEAD_BYTES) {
+            room.copy_from_slice(&head);
+        }
+    }
+
+    /// Answers with them.
+    pub fn reply(&self, reply: &mut ReplyBuffer) {
+        reply_lines(reply, self.bytes.get(self.start..).unwrap_or_default());
+    }
 }
 
 /// Adds a line of words.

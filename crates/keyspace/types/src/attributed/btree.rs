@@ -245,6 +245,22 @@ impl<'k> Tree<'k> {
         matches.skip(usize::try_from(query.offset).unwrap_or(usize::MAX)).take(all(query.count))
     }
 
+    /// Shows the elements that a query asks for, one after the other: [`Self::select`] in one loop, for replies.
+    pub fn each(&self, query: &Query, mut show: impl FnMut(&Element<'k>)) {
+        if query.filter.is_some() || query.range.is_descending() {
+            return self.select(query).for_each(|(_, element)| show(&element));
+        }
+        let start = self.view.position(&query.range.from).0.saturating_add(query.offset);
+        let mut left = if query.count == 0 { u64::MAX } else { query.count };
+        for element in self.view.forward(start) {
+            if left == 0 || element.bkey > query.range.to {
+                return;
+            }
+            left = left.saturating_sub(1);
+            show(&element);
+        }
+    }
+
     /// How many elements a query asks for: from the positions of its ends, unless it looks at eflags.
     pub fn count(&self, query: &Query) -> u64 {
         if query.filter.is_some() {

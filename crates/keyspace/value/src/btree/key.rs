@@ -119,7 +119,14 @@ impl Bkey {
     #[inline]
     pub fn take(rest: &mut &[u8]) -> Option<Self> {
         let first = take_byte(rest)?;
-        let (bytes, tail) = rest.split_at_checked(usize::from(first & !NUMBER))?;
+        let len = usize::from(first & !NUMBER);
+        // A number with eight bytes from where it begins, as nearly all are, is read at once.
+        if let (true, Some(bytes)) = (first & NUMBER != 0 && matches!(len, 1..=8), rest.first_chunk()) {
+            let number = u64::from_be_bytes(*bytes) >> (64 - 8 * len);
+            *rest = &rest[len..];
+            return (bytes[0] != 0).then_some(Self::Number(number));
+        }
+        let (bytes, tail) = rest.split_at_checked(len)?;
         *rest = tail;
         if first & NUMBER == 0 {
             return ByteKey::new(bytes).filter(|key| key.len > 0).map(Self::Bytes);
