@@ -54,6 +54,7 @@ fn policy(log_wanted: bool) -> Policy {
         flush_bytes: 1 << 20,
         flush_error_wait_ms: 0,
         block_cache_bytes: 1 << 20,
+        parts_from: 256,
         tier: None,
     }
 }
