@@ -82,4 +82,4 @@ def run(job: Job):
             )
 
 
-STAGE = Stage("instructions", "GET, SET, HSET and ZADD take no more instructions than their budgets", run)
+STAGE = Stage("instructions", "GET, SET, HSET, ZADD and scripts take no more instructions than their budgets", run)
