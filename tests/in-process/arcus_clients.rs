@@ -716,3 +716,84 @@ fn long_reads_are_answered_by_another_thread() {
     assert_eq!(ask(&format!("bop smget 1502 301 0..9999 500 unique|{} kv", names.join(" "))), "TYPE_MISMATCH\r\n");
     assert_eq!(ask(&format!("bop smget 1499 300 0x00..0xff 500 unique|{}", names.join(" "))), "BKEY_MISMATCH\r\n");
 }
+
+/// Requests that look at many elements are counted once each, with samples, also where another thread answers them.
+#[test]
+fn long_queries_are_counted_and_shown() {
+    for engine in [memory, fetching] {
+        let mut server = TestServer::with_shards(engine, 4);
+        let client = server.connect_memcached_as_default();
+        let mut ask = |request: &str| String::from_utf8(server.send(client, wire(request).as_bytes())).unwrap();
+        let stats = ask("lqdetect stats");
+        assert!(stats.starts_with("\tLong query detection stats : stopped by explicit request\n"), "{stats}");
+        assert_eq!(ask("lqdetect stop"), "\tlong query detection already stopped.\n\r\n");
+        assert_eq!(ask("lqdetect start x"), "CLIENT_ERROR bad command line format\r\n");
+        assert!(ask("lqdetect").starts_with("\t* Usage: lqdetect [start "));
+        for number in 0..1500 {
+            assert!(ask(&format!("bop insert t {number} 0x01 1 create 0 0 0|x")).ends_with("STORED\r\n"));
+        }
+        for number in 0..3 {
+            assert!(ask(&format!("lop insert l 0 1 create 0 0 0|{number}")).ends_with("STORED\r\n"));
+            assert!(ask(&format!("sop insert s 1 create 0 0 0|{number}")).ends_with("STORED\r\n"));
+            assert!(ask(&format!("mop insert m f{number} 1 create 0 0 0|{number}")).ends_with("STORED\r\n"));
+        }
+        assert_eq!(ask("lqdetect start 3"), "\tlong query detection started.\n\r\n");
+        assert_eq!(ask("lqdetect start 9"), "\tlong query detection already started.\n\r\n");
+        for request in [
+            "bop get t 0..1",
+            "bop get t 0..9999 0 EQ 0x07",
+            "bop get t 9..0 3",
+            "bop count t 0..9999",
+            "bop count t 0..9999 0 EQ 0x01",
+            "bop gbp t asc 0..2",
+            "bop delete t 10..12",
+            "lop get l 0..1",
+            "lop insert l -3 1|x",
+            "lop delete l 2..3",
+            "sop get s 2",
+            "sop get s 0",
+            "sop get s 0",
+            "mop get m 0 0",
+            "mop delete m 8 3|f0 f1 f2",
+        ] {
+            assert!(!ask(request).contains("ERROR"), "{request}");
+        }
+        let shown = ask("lqdetect show");
+        let lines: Vec<String> = shown.trim_end().lines().map(without_time).collect();
+        assert_eq!(
+            lines,
+            [
+                "sop get : 2",
+                "<3> sop get s 0",
+                "mop delete : 1",
+                "<3> mop delete m 8 3",
+                "mop get : 1",
+                "<3> mop get m 0 0",
+                "lop insert : 1",
+                "<3> lop insert l -3",
+                "lop delete : 1",
+                "<5> lop delete l 2..3",
+                "lop get : 1",
+                "<3> lop get l 0..1",
+                "bop delete : 1",
+                "<3> bop delete t 10..12",
+                "bop get : 2",
+                "<1500> bop get t 0..9999 0 EQ 0x07",
+                "<3> bop get t 9..0 3",
+                "bop count : 1",
+                "<1500> bop count t 0..9999 0 EQ 0x01",
+                "bop gbp : 1",
+                "<3> bop gbp t asc 0..2",
+            ],
+        );
+        assert!(ask("lqdetect stats").contains("commands : 12\n\tThe detection threshold : 3\r\n"));
+        assert_eq!(ask("lqdetect stop"), "\tlong query detection stopped.\n\r\n");
+        assert!(!ask("bop get t 0..99").contains("ERROR"));
+        assert!(ask("lqdetect stats").contains("stopped by explicit request") && ask("lqdetect show") == shown);
+    }
+}
+
+/// A line of `lqdetect show` from the cost on.
+fn without_time(line: &str) -> String {
+    line.find('<').map_or(line, |at| &line[at..]).to_owned()
+}
