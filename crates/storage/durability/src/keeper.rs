@@ -599,6 +599,7 @@ impl Durability {
     /// # Errors
     /// The log has failed, and what is not durable is lost.
     pub fn close(&self) -> Result<(), DurabilityError> {
+        self.tier().into_iter().for_each(|tier| tier.close());
         let sink = self.state.lock().log.take();
         if let Some(sink) = sink {
             sink.log.close()?;

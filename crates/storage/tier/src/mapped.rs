@@ -9,7 +9,7 @@
 //! P1. A record is fenced before [`MappedTail::append`] gives its address, so no entry has the address of a record that
 //!     is not on the medium: on persistent memory it is durable, in the page cache it survives the process.
 //! P2. An open segment has its greatest length on the medium, with zeros after its last record. It is cut when it is
-//!     full. After a crash it stays long, and cleaning gives the space back.
+//!     full, and at an ordered stop. After a crash it stays long, and cleaning gives the space back.
 //! P3. The checksum of a record is compared at its first read after a start, unless this process wrote it.
 
 use crate::format::{self, HEADER_BYTES, Head, UNIT_BYTES, record_bytes};

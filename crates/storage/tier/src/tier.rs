@@ -287,6 +287,14 @@ impl Tier {
         self.garbage.notify_all();
     }
 
+    /// The tier takes no more values, and open segments are cut to their records (P2). It can be read as before.
+    pub fn close(&self) {
+        self.end();
+        let _writing = self.writing.lock();
+        self.state.lock().mapped.iter_mut().for_each(MappedTail::close_all);
+        self.cut_full();
+    }
+
     /// Writes the chunks that are ready.
     ///
     /// # Errors
@@ -331,11 +339,7 @@ impl Tier {
 
     /// Cuts full segments, and makes a spare one if there is none, and room for one (P2). The caller holds `writing`.
     fn make_ready(&self) -> Result<(), TierError> {
-        let first_full = || self.state.lock().mapped.as_ref()?.first_full();
-        while let Some((number, len)) = first_full() {
-            self.cut(number, len);
-            self.state.lock().mapped.iter_mut().for_each(|mapped| mapped.cut(number));
-        }
+        self.cut_full();
         let number = {
             let mut state = self.state.lock();
             let lacks = state.mapped.as_ref().is_some_and(MappedTail::lacks_spare);
@@ -360,6 +364,15 @@ impl Tier {
         self.segments.write().add(number, region.clone(), true);
         self.state.lock().mapped.iter_mut().for_each(|mapped| mapped.add_spare(number, region.clone()));
         Ok(())
+    }
+
+    /// Cuts full segments. The caller holds `writing`, or has the tier to itself.
+    fn cut_full(&self) {
+        let first_full = || self.state.lock().mapped.as_ref()?.first_full();
+        while let Some((number, len)) = first_full() {
+            self.cut(number, len);
+            self.state.lock().mapped.iter_mut().for_each(|mapped| mapped.cut(number));
+        }
     }
 
     /// Cuts a segment to its records, or removes it if it has none. What cannot be cut takes space until it is cleaned.
@@ -657,12 +670,7 @@ fn read_record(
 
 impl Drop for Tier {
     fn drop(&mut self) {
-        let Some(mapped) = &mut self.state.get_mut().mapped else { return };
-        mapped.close_all();
-        while let Some((number, len)) = self.state.get_mut().mapped.as_ref().and_then(MappedTail::first_full) {
-            self.cut(number, len);
-            self.state.get_mut().mapped.iter_mut().for_each(|mapped| mapped.cut(number));
-        }
+        self.close();
     }
 }
 

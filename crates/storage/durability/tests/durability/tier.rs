@@ -361,6 +361,25 @@ fn cleaning_bounds_space_and_writes() {
     life.stop();
 }
 
+/// An ordered stop leaves segments that are as long as their records, also those that were open, and no spare one.
+#[test]
+fn an_ordered_stop_cuts_open_segments() {
+    for medium in [Medium::Shared, Medium::Dax] {
+        let fs = SimFs::with_options(SimOptions { is_dax: medium == Medium::Dax, ..SimOptions::default() });
+        let mut life = Life::start(&fs, on(medium, tiered())).expect("it starts");
+        (0..5).for_each(|number| set(&mut life, number, 0));
+        demote_all(&life);
+        let (tier, expected) = (life.durability.tier().expect("there is one").clone(), Model::digest(&life.store));
+        life.stop();
+        // Other holders keep the tier, so it is not dropped.
+        let files = tier::offline::segments(&fs, Path::new(DIR)).expect("the disk works");
+        let (held, figures) = (files.iter().map(|(_, bytes)| bytes).sum::<u64>(), tier.figures());
+        assert_eq!(held, figures.live_bytes + files.len() as u64 * tier::HEADER_BYTES as u64, "{medium:?}: {files:?}");
+        drop(tier);
+        assert_eq!(found(&fs, on(medium, tiered())).expect("it starts"), expected, "{medium:?}");
+    }
+}
+
 /// Old checkpoints keep dead segments up to a limit. Then the oldest is given up, which is reported.
 #[test]
 fn the_oldest_checkpoint_is_given_up_for_space() {
