@@ -46,6 +46,7 @@ mod ssdb_clients;
 mod statistics;
 mod sweeps;
 mod threads;
+mod tiered;
 mod tls_clients;
 mod users;
 mod waits;

@@ -40,8 +40,13 @@ impl Cleaner {
         while let Some(segment) = self.tier.wait_for_victim() {
             match self.clean(segment, true) {
                 Outcome::Cleaned => {}
-                Outcome::Refused if self.tier.pause(RETRY) => {}
-                Outcome::Refused | Outcome::Ended => return,
+                Outcome::Refused => {
+                    self.tier.stop_cleaning();
+                    if !self.tier.pause(RETRY) {
+                        return;
+                    }
+                }
+                Outcome::Ended => return,
             }
         }
     }

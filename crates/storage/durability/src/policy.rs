@@ -105,6 +105,7 @@ impl Policy {
     /// What the settings ask for.
     pub fn of(settings: &Settings) -> Self {
         let limit = |number: u64| (number > 0).then_some(number);
+        let tier_max_bytes = limit(settings.tier_max_bytes).unwrap_or(u64::MAX);
         Self {
             log_wanted: settings.appendonly,
             mode: match settings.appendfsync {
@@ -134,10 +135,10 @@ impl Policy {
             tier: settings.tier_dir.as_ref().map(|dir| TierPolicy {
                 dir: dir.clone(),
                 options: tier::Options {
-                    max_bytes: limit(settings.tier_max_bytes).unwrap_or(u64::MAX),
+                    max_bytes: tier_max_bytes,
                     value_len_min: usize::try_from(settings.tier_value_bytes_min).unwrap_or(usize::MAX),
                     takes_written: settings.tier_policy == config::TierPolicy::Write,
-                    segment_bytes: tier::SEGMENT_BYTES,
+                    segment_bytes: tier::segment_bytes_for(tier_max_bytes),
                     medium: match settings.tier_medium {
                         config::TierMedium::Auto => tier::Medium::Auto,
                         config::TierMedium::Dax => tier::Medium::Dax,

@@ -17,6 +17,17 @@ pub const VERSION: u32 = 1;
 /// The longest segment file.
 pub const SEGMENT_BYTES: u64 = 64 << 20;
 
+/// The longest segment of a small tier.
+const SEGMENT_BYTES_MIN: u64 = 64 << 10;
+
+/// Segments of a full tier at least. The open one is not cleaned, so a tier of few could not give back what is dead.
+const SEGMENTS_MIN: u64 = 32;
+
+/// The longest segment of a tier with this limit.
+pub fn segment_bytes_for(max_bytes: u64) -> u64 {
+    (max_bytes / SEGMENTS_MIN / SEGMENT_BYTES_MIN * SEGMENT_BYTES_MIN).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES)
+}
+
 /// Length of a segment's header.
 pub const HEADER_BYTES: usize = 48;
 

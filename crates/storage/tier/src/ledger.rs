@@ -83,8 +83,9 @@ impl Ledger {
     }
 
     /// The segment to clean next: the one with the smallest live share (greedy), once enough is dead, or at once when
-    /// the tier `is_short` of space. Segments for which `is_written` is true stay.
-    pub fn victim(&self, is_short: bool, is_written: impl Fn(u32) -> bool) -> Option<u32> {
+    /// the tier `is_short` of space. Its live records need no more than `room`: a segment that is moved in part frees
+    /// nothing. Segments for which `is_written` is true stay.
+    pub fn victim(&self, is_short: bool, room: u64, is_written: impl Fn(u32) -> bool) -> Option<u32> {
         let (mut live, mut bytes, mut best) = (0u64, 0u64, None::<(u64, u64, u32)>);
         for (number, segment) in &self.segments {
             if segment.live == 0 || segment.is_missing || segment.is_cleaned {
@@ -98,7 +99,7 @@ impl Ledger {
             let is_better = best.is_none_or(|(live, bytes, _)| {
                 u128::from(segment.live) * u128::from(bytes) < u128::from(live) * u128::from(segment.bytes)
             });
-            if is_worth && is_better && !is_written(*number) {
+            if is_worth && is_better && segment.live <= room && !is_written(*number) {
                 best = Some((segment.live, segment.bytes, *number));
             }
         }
@@ -248,18 +249,19 @@ mod tests {
         ledger.retain(6, 32);
         let is_open = |number: u32| number == 5;
         assert_eq!(ledger.space(), Space { live: 3132, dead: 1948, pinned: 0 });
-        assert_eq!(ledger.victim(false, is_open), Some(3), "segment 5 is being written");
+        assert_eq!(ledger.victim(false, u64::MAX, is_open), Some(3), "segment 5 is being written");
         ledger.set_cleaned(3);
-        assert_eq!(ledger.victim(false, is_open), Some(2));
+        assert_eq!(ledger.victim(false, u64::MAX, is_open), Some(2));
         ledger.release(2, 600);
         assert_eq!(ledger.space().pinned, 1000);
-        assert_eq!(ledger.victim(false, is_open), None, "the others are not worth it");
+        assert_eq!(ledger.victim(false, u64::MAX, is_open), None, "the others are not worth it");
         ledger.release(1, 100);
-        assert_eq!(ledger.victim(false, is_open), Some(1), "1148 of 3080 bytes are dead");
+        assert_eq!(ledger.victim(false, u64::MAX, is_open), Some(1), "1148 of 3080 bytes are dead");
         ledger.release(5, 100);
-        assert_eq!(ledger.victim(false, is_open), None, "248 of 2080 bytes are dead");
-        assert_eq!(ledger.victim(true, is_open), Some(1), "space is short");
+        assert_eq!(ledger.victim(false, u64::MAX, is_open), None, "248 of 2080 bytes are dead");
+        assert_eq!(ledger.victim(true, 800, is_open), Some(1), "space is short");
+        assert_eq!(ledger.victim(true, 799, is_open), None, "its records have no room");
         ledger.retain(1, 100);
-        assert_eq!(ledger.victim(true, is_open), None, "segment 1 is not worth it");
+        assert_eq!(ledger.victim(true, u64::MAX, is_open), None, "segment 1 is not worth it");
     }
 }

@@ -66,6 +66,11 @@ impl MappedTail {
         self.open[origin as usize].as_ref().is_none_or(|open| open.left() < bytes)
     }
 
+    /// Bytes that the open segment has room for.
+    pub fn left(&self, origin: Origin) -> u64 {
+        self.open[origin as usize].as_ref().map_or(0, Open::left)
+    }
+
     /// Whether there is something to do for the writer.
     pub fn lacks_spare(&self) -> bool {
         self.spare.is_none()

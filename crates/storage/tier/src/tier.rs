@@ -34,7 +34,7 @@ pub struct Options {
     pub value_len_min: usize,
     /// Values go to the tier soon after they are written, even if there is memory for them.
     pub takes_written: bool,
-    /// The longest segment: [`crate::SEGMENT_BYTES`], or less in tests. In force from the opening on.
+    /// The longest segment: of [`crate::segment_bytes_for`], or less in tests. In force from the opening on.
     pub segment_bytes: u64,
     /// What it is made of. In force from the opening on.
     pub medium: Medium,
@@ -46,6 +46,9 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Segments of space that only cleaning may take, and the share of `max_bytes` that they are at most.
 const RESERVED_SEGMENTS: u64 = 2;
 const RESERVED_SHARE: u64 = 16;
+
+/// Headers of the segments that one cleaning may begin.
+const HEADERS_BYTES: u64 = 2 * format::HEADER_BYTES as u64;
 
 /// What a tier has and has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,6 +111,8 @@ struct State {
     /// Why the first sync failed (T2).
     sync_failure: Option<String>,
     is_full: bool,
+    /// A segment is being cleaned, so there will be room soon.
+    is_cleaning: bool,
     /// All entries of a start are loaded, so live bytes are known.
     is_loaded: bool,
     is_ended: bool,
@@ -500,25 +505,43 @@ impl Tier {
         self.victim_of(&state, is_short)
     }
 
+    /// Bytes of records that cleaning can write now.
+    fn room_to_clean(&self, state: &State) -> u64 {
+        let Some(mapped) = &state.mapped else {
+            return self.limit(Origin::Cleaning).saturating_sub(state.ledger.bytes() + HEADERS_BYTES);
+        };
+        let has_segment = !mapped.lacks_spare() || self.may_add_segment(state);
+        let segment =
+            if has_segment { self.place.segment_bytes.saturating_sub(format::HEADER_BYTES as u64) } else { 0 };
+        mapped.left(Origin::Cleaning).saturating_add(segment)
+    }
+
     fn victim_of(&self, state: &State, is_short: bool) -> Option<u32> {
         if !state.is_loaded || state.write_failure.is_some() || state.sync_failure.is_some() {
             return None;
         }
         let near = state.held().saturating_add(RESERVED_SEGMENTS * self.place.segment_bytes);
         let is_short = is_short || near > self.limit(Origin::Memory);
-        state.ledger.victim(is_short, |segment| state.is_writing(segment))
+        state.ledger.victim(is_short, self.room_to_clean(state), |segment| state.is_writing(segment))
     }
 
     /// Waits for a segment to clean; `None` at the end.
     pub fn wait_for_victim(&self) -> Option<u32> {
         let mut state = self.state.lock();
         while !state.is_ended {
-            if let Some(segment) = self.victim_of(&state, false) {
-                return Some(segment);
+            let victim = self.victim_of(&state, false);
+            state.is_cleaning = victim.is_some();
+            if victim.is_some() {
+                return victim;
             }
             self.garbage.wait_for(&mut state, LOOK);
         }
         None
+    }
+
+    /// Cleaning finds no room to move values to: a full tier refuses values meanwhile.
+    pub fn stop_cleaning(&self) {
+        self.state.lock().is_cleaning = false;
     }
 
     /// Pauses cleaning; false at the end.
@@ -694,7 +717,11 @@ impl ValueTier for Tier {
             },
             Some(_) => false,
         };
+        if is_over && origin == Origin::Memory && state.is_cleaning {
+            return Err(TierRefusal::Busy);
+        }
         if is_over {
+            self.garbage.notify_all();
             if !std::mem::replace(&mut state.is_full, true) {
                 let (held, space) = (state.held(), state.ledger.space());
                 drop(state);
