@@ -60,7 +60,7 @@ use crate::limiter::Limiter;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::names::Names;
 use crate::options::{Background, Options, TimeSource};
-use crate::range_tombstone::Cover;
+use crate::range_tombstone::{Cover, Covers};
 use crate::sstable::Probe;
 use crate::stats::{Counters, Stats};
 use crate::version::Version;
@@ -577,7 +577,7 @@ impl State {
         }
         let Some(tree) = self.version.tree(space) else { return Ok(None) };
         let probe = Probe::new(key::hash(key));
-        for candidates in tree.guide().candidates(key).chunks(u64::BITS as usize) {
+        for candidates in tree.candidates(key).chunks(u64::BITS as usize) {
             // All filters first, and without a branch: their lines come from memory side by side.
             let asked = candidates.iter().enumerate();
             let mut known = asked.fold(0, |known, (at, table)| known | u64::from(table.may_know(&probe)) << at);
@@ -613,7 +613,7 @@ impl State {
         }
         let Some(tree) = self.version.tree(space) else { return false };
         let probe = Probe::new(key::hash(key));
-        for candidate in tree.guide().candidates(key) {
+        for candidate in tree.candidates(key) {
             if candidate.filter.may_contain(&probe) {
                 return true;
             }
@@ -642,30 +642,26 @@ impl State {
         for memtable in self.memtables() {
             sources.push(Source::Memtable(MemtableCursor::new(memtable.clone(), space)));
         }
-        let cover = self.cover(space, view);
+        let covers = self.covers(space, view);
         if let Some(tree) = self.version.tree(space) {
             let own = self.spaces.get(&space).and_then(|own| own.prefix_filter_bytes);
             let within = Within::of(&options, own.unwrap_or(inner.options.prefix_filter_bytes));
-            let cover = Some(&cover).filter(|cover| !cover.is_empty());
-            sources.extend(tree.runs().map(|(_, run)| Source::run_within(run.clone(), within.clone(), cover.cloned())));
+            let runs = tree.runs().map(|(_, run)| Source::run_within(run.clone(), within.clone(), covers.clone()));
+            sources.extend(runs);
         }
         let expiry = self.expiry(space, &inner.options.clock);
         let written = (self.memtable.clone(), space);
-        Iter::new(MergeCursor::new(sources), view, cover, options, expiry, written, inner.bell.clone())
+        Iter::new(MergeCursor::new(sources), view, covers, options, expiry, written, inner.bell.clone())
     }
 
-    /// The deleted ranges that the view sees. Those of tables alone are worked out once for a tree.
-    fn cover(&self, space: u32, view: Seqno) -> Arc<Cover> {
-        let mut ranges: Vec<_> = self.memtables().flat_map(|memtable| memtable.range_tombstones(space)).collect();
-        let guide = self.version.tree(space).map(|tree| tree.guide());
-        if let Some(guide) = guide {
-            let cover = guide.cover();
-            if ranges.is_empty() && cover.newest() <= view {
-                return cover.clone();
-            }
-            ranges.extend_from_slice(guide.range_tombstones());
-        }
-        Arc::new(Cover::new(&ranges, view))
+    /// The deleted ranges that the view sees. Those of a tree are worked out once, and those of a memtable once until it
+    /// gets another one.
+    fn covers(&self, space: u32, view: Seqno) -> Covers {
+        let of_tables = self.version.tree(space).map(|tree| match tree.cover() {
+            all if all.newest() <= view => all.clone(),
+            _ => Arc::new(Cover::new(tree.range_tombstones(), view)),
+        });
+        Covers::new(self.memtables().filter_map(|memtable| memtable.cover(space, view)).chain(of_tables))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::cache::Fill;
 use crate::error::Result;
 use crate::key::{Kind, SEQNO_MAX, Seqno};
 use crate::memtable::MemtableCursor;
-use crate::range_tombstone::Cover;
+use crate::range_tombstone::Covers;
 use crate::sstable::TableCursor;
 use crate::version::Run;
 pub(crate) use merge::MergeCursor;
@@ -35,13 +35,13 @@ macro_rules! of_source {
 
 impl Source {
     pub fn run(run: Arc<Run>, fill: Fill) -> Self {
-        Self::Run(RunCursor { run, fill, within: None, cover: None, at: 0, table: None, is_ahead: false })
+        Self::Run(RunCursor { run, fill, within: None, covers: Covers::default(), at: 0, table: None, is_ahead: false })
     }
 
     /// The same for a scan that may skip tables. What it does not ask for may be missing.
-    /// Nor does it show what the deleted ranges of `cover` hide, where these are newer than all of a table.
-    pub fn run_within(run: Arc<Run>, within: Option<Arc<Within>>, cover: Option<Arc<Cover>>) -> Self {
-        Self::Run(RunCursor { run, fill: Fill::Keep, within, cover, at: 0, table: None, is_ahead: false })
+    /// Nor does it show what the deleted ranges of `covers` hide, where these are newer than all of a table.
+    pub fn run_within(run: Arc<Run>, within: Option<Arc<Within>>, covers: Covers) -> Self {
+        Self::Run(RunCursor { run, fill: Fill::Keep, within, covers, at: 0, table: None, is_ahead: false })
     }
 
     pub fn valid(&self) -> bool {
@@ -177,7 +177,7 @@ pub(crate) struct RunCursor {
     run: Arc<Run>,
     fill: Fill,
     within: Option<Arc<Within>>,
-    cover: Option<Arc<Cover>>,
+    covers: Covers,
     /// Which table, while there is a cursor in one or ahead of one.
     at: usize,
     table: Option<TableCursor>,
@@ -280,8 +280,10 @@ impl RunCursor {
 
     /// From where to where a deleted range hides all of this table, at the current place.
     fn hidden(&self) -> Option<(&[u8], &[u8])> {
-        let cover = self.cover.as_ref().filter(|_| self.valid())?;
-        cover.hides(self.key(), self.run.tables[self.at].seqno_max())
+        if self.covers.is_empty() || !self.valid() {
+            return None;
+        }
+        self.covers.hides(self.key(), self.run.tables[self.at].seqno_max())
     }
 
     /// Past what deleted ranges hide. The next table may be newer than they are.
@@ -362,7 +364,7 @@ mod tests {
     use super::*;
     use crate::cache::BlockCache;
     use crate::options::Options;
-    use crate::range_tombstone::RangeTombstone;
+    use crate::range_tombstone::{Cover, RangeTombstone};
     use crate::sstable::{Table, TableBuilder};
     use std::path::PathBuf;
     use vfs::{FileSystem, OpenOptions, SimFs};
@@ -392,8 +394,8 @@ mod tests {
             [("a", "z", "abghkl"), ("b", "k", "abghkl"), ("c", "d", "abdefghijkl"), ("d", "f", "abcfghijkl")]
         {
             let range = RangeTombstone { start: start.into(), end: end.into(), seqno: 5 };
-            let cover = Arc::new(Cover::new(&[range], 99));
-            let mut cursor = MergeCursor::new(vec![Source::run_within(run.clone(), None, Some(cover))]);
+            let covers = Covers::new([Arc::new(Cover::new(&[range], 99))].into_iter());
+            let mut cursor = MergeCursor::new(vec![Source::run_within(run.clone(), None, covers)]);
             let mut found = String::new();
             cursor.seek_to_first().unwrap();
             while cursor.valid() {

@@ -6,16 +6,16 @@
 mod arena;
 mod gaps;
 mod grow;
+mod ranges;
 mod tree;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use parking_lot::RwLock;
-
 use crate::key::{Kind, SEQNO_MAX, Seqno};
-use crate::range_tombstone::RangeTombstone;
+use crate::range_tombstone::{Cover, RangeTombstone};
 use gaps::Gaps;
+use ranges::Ranges;
 use tree::{Entry, Position, Target, Tree};
 
 pub(crate) use gaps::Claim;
@@ -26,9 +26,7 @@ const ENTRY_OVERHEAD: usize = 72;
 /// A memtable. Readers never wait; insertions exclude each other.
 pub(crate) struct Memtable {
     tree: Tree,
-    /// Tombstones of ranges with their key space, in the order of their sequence numbers.
-    ranges: RwLock<Vec<(u32, RangeTombstone)>>,
-    has_ranges: AtomicBool,
+    ranges: Ranges,
     bytes: AtomicUsize,
     entries: AtomicUsize,
     has_deletes: AtomicBool,
@@ -43,8 +41,7 @@ impl Memtable {
     pub fn new(wal_number: u64) -> Self {
         Self {
             tree: Tree::new(),
-            ranges: RwLock::default(),
-            has_ranges: AtomicBool::new(false),
+            ranges: Ranges::default(),
             bytes: AtomicUsize::new(0),
             entries: AtomicUsize::new(0),
             has_deletes: AtomicBool::new(false),
@@ -87,8 +84,7 @@ impl Memtable {
 
     pub fn delete_range(&self, key_space: u32, tombstone: RangeTombstone) {
         let bytes = tombstone.start.len() + tombstone.end.len() + ENTRY_OVERHEAD;
-        self.ranges.write().push((key_space, tombstone));
-        self.has_ranges.store(true, Ordering::Release);
+        self.ranges.add(key_space, tombstone);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.entries.fetch_add(1, Ordering::Relaxed);
     }
@@ -108,7 +104,7 @@ impl Memtable {
 
     /// Whether any key or range was deleted in here.
     pub fn has_tombstones(&self) -> bool {
-        self.has_deletes.load(Ordering::Relaxed) || self.has_ranges.load(Ordering::Relaxed)
+        self.has_deletes.load(Ordering::Relaxed) || self.ranges.is_used()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -122,26 +118,24 @@ impl Memtable {
     }
 
     /// The newest tombstone of a range over the key at or before `view`; 0 if there is none.
+    #[inline]
     pub fn covering(&self, key_space: u32, key: &[u8], view: Seqno) -> Seqno {
-        if !self.has_ranges.load(Ordering::Acquire) {
-            return 0;
-        }
-        let ranges = self.ranges.read();
-        let over = ranges.iter().filter(|(space, t)| *space == key_space && t.seqno <= view && t.covers(key));
-        over.map(|(_, t)| t.seqno).max().unwrap_or(0)
+        if self.ranges.is_used() { self.ranges.covering(key_space, key, view) } else { 0 }
     }
 
-    /// The tombstones of ranges of one key space.
+    /// The tombstones of ranges of one key space that the view sees; `None` if there are none.
+    pub fn cover(&self, key_space: u32, view: Seqno) -> Option<Arc<Cover>> {
+        if self.ranges.is_used() { self.ranges.cover(key_space, view) } else { None }
+    }
+
+    /// The tombstones of ranges of one key space, in the order of their sequence numbers.
     pub fn range_tombstones(&self, key_space: u32) -> Vec<RangeTombstone> {
-        if !self.has_ranges.load(Ordering::Acquire) {
-            return Vec::new();
-        }
-        self.ranges.read().iter().filter(|(space, _)| *space == key_space).map(|(_, t)| t.clone()).collect()
+        if self.ranges.is_used() { self.ranges.list(key_space) } else { Vec::new() }
     }
 
     /// The key spaces that have anything in here, ascending.
     pub fn key_spaces(&self) -> Vec<u32> {
-        let mut spaces: Vec<u32> = self.ranges.read().iter().map(|(space, _)| *space).collect();
+        let mut spaces: Vec<u32> = self.ranges.key_spaces();
         let (mut position, mut from) = (Position::new(), Some(0));
         while let Some(space) = from {
             self.tree.seek(&mut position, Target::new(space, b"", SEQNO_MAX));

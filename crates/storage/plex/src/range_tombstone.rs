@@ -1,5 +1,8 @@
 //! Deleted ranges of keys: the tombstone itself, and which of many cover a key.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use crate::key::Seqno;
 
 /// The keys from `start` (included) to `end` (excluded) were deleted by the change `seqno`: every older version of them
@@ -56,9 +59,21 @@ impl Cover {
         (*newest > seqno_max).then(|| (start.as_slice(), self.pieces[next].0.as_slice()))
     }
 
+    /// Of pieces that ascend; the last one has no tombstone.
+    pub fn of_pieces(pieces: impl Iterator<Item = (Vec<u8>, Seqno)>) -> Self {
+        let pieces: Vec<_> = pieces.collect();
+        let newest = pieces.iter().map(|(_, seqno)| *seqno).max().unwrap_or(0);
+        Self { pieces, newest }
+    }
+
+    /// The numbers of the tombstones that are the newest over any key.
+    pub fn seqnos(&self) -> HashSet<Seqno> {
+        self.pieces.iter().map(|(_, seqno)| *seqno).collect()
+    }
+
     /// Tombstones newer than `view` are left out.
-    pub fn new(tombstones: &[RangeTombstone], view: Seqno) -> Self {
-        let seen: Vec<&RangeTombstone> = tombstones.iter().filter(|t| t.seqno <= view).collect();
+    pub fn new<'a>(tombstones: impl IntoIterator<Item = &'a RangeTombstone>, view: Seqno) -> Self {
+        let seen: Vec<&RangeTombstone> = tombstones.into_iter().filter(|t| t.seqno <= view).collect();
         let mut borders: Vec<&Vec<u8>> = seen.iter().flat_map(|t| [&t.start, &t.end]).collect();
         borders.sort_unstable();
         borders.dedup();
@@ -93,6 +108,31 @@ impl Cover {
             0 => 0,
             n => self.pieces[n - 1].1,
         }
+    }
+}
+
+/// What several sources have deleted. A clone shares it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Covers(Arc<[Arc<Cover>]>);
+
+impl Covers {
+    /// Those that have no tombstone are left out.
+    pub fn new(covers: impl Iterator<Item = Arc<Cover>>) -> Self {
+        Self(covers.filter(|cover| !cover.is_empty()).collect())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The newest tombstone over the key; 0 for none.
+    pub fn at(&self, key: &[u8]) -> Seqno {
+        self.0.iter().map(|cover| cover.at(key)).max().unwrap_or(0)
+    }
+
+    /// As [`Cover::hides`], by any one of them.
+    pub fn hides(&self, key: &[u8], seqno_max: Seqno) -> Option<(&[u8], &[u8])> {
+        self.0.iter().find_map(|cover| cover.hides(key, seqno_max))
     }
 }
 

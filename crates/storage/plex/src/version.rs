@@ -19,9 +19,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::fence::Fences;
+use crate::key::SEQNO_MAX;
+use crate::range_tombstone::{Cover, RangeTombstone};
 use crate::sstable::{Table, TableInfo};
 pub(crate) use edit::{TablePlace, VersionEdit};
-use guide::Guide;
+use guide::{Candidate, Guide};
 use memo::Memo;
 
 /// Tables that together are sorted and do not overlap (V1).
@@ -58,6 +60,13 @@ impl Run {
         self.tables[from..from + behind].iter()
     }
 
+    /// Tables that may have keys from `from` (included) to `to` (excluded), where `None` has no bound.
+    fn within(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> &[Arc<Table>] {
+        let begin = from.map_or(0, |from| self.tables.partition_point(|table| table.info.ends_before(from)));
+        let rest = &self.tables[begin..];
+        &rest[..to.map_or(rest.len(), |to| rest.partition_point(|table| *table.info.smallest < *to))]
+    }
+
     pub fn bytes(&self) -> u64 {
         self.tables.iter().map(|table| table.info.bytes).sum()
     }
@@ -70,6 +79,10 @@ pub(crate) struct Tree {
     pub levels: Vec<Vec<Arc<Run>>>,
     /// Made when first needed.
     guide: OnceLock<Arc<Guide>>,
+    /// Tables with deleted ranges, by their numbers.
+    ranged: BTreeMap<u64, Arc<Table>>,
+    /// Of all deleted ranges; made when first needed.
+    cover: OnceLock<Arc<Cover>>,
     memo: Memo,
 }
 
@@ -92,9 +105,20 @@ impl Tree {
         self.runs().map(|(_, run)| run.bytes()).sum()
     }
 
-    /// The way to the tables that may have a key.
-    pub fn guide(&self) -> &Guide {
-        self.guide.get_or_init(|| Arc::new(Guide::new(self)))
+    /// The tables that may have a key, from the newest run to the oldest.
+    #[inline]
+    pub fn candidates(&self, key: &[u8]) -> &[Candidate] {
+        self.guide.get_or_init(|| Arc::new(Guide::new(self))).candidates(self, key)
+    }
+
+    /// All deleted ranges.
+    pub fn range_tombstones(&self) -> impl Iterator<Item = &RangeTombstone> {
+        self.ranged.values().flat_map(|table| table.ranges())
+    }
+
+    /// All deleted ranges, for views that see all of them.
+    pub fn cover(&self) -> &Arc<Cover> {
+        self.cover.get_or_init(|| Arc::new(Cover::new(self.range_tombstones(), SEQNO_MAX)))
     }
 
     /// What the policy keeps of this key space between its choices: one memo for all versions of the tree.
@@ -104,7 +128,6 @@ impl Tree {
 
     /// A run whose tables will change.
     fn run_mut(&mut self, level: usize, id: u64) -> &mut Run {
-        self.guide.take();
         if self.levels.len() <= level {
             self.levels.resize(level + 1, Vec::new());
         }
@@ -121,11 +144,28 @@ impl Tree {
     fn remove(&mut self, place: &TablePlace) -> Option<Arc<Table>> {
         let run = self.run_mut(place.level, place.run);
         let at = run.tables.iter().position(|table| table.number == place.number)?;
-        Some(run.tables.remove(at))
+        let table = run.tables.remove(at);
+        self.note_changed(&table);
+        self.ranged.remove(&table.number);
+        Some(table)
+    }
+
+    /// A table comes or goes.
+    fn note_changed(&mut self, table: &Table) {
+        if let Some(guide) = self.guide.take().and_then(|guide| guide.without(&table.info)) {
+            self.guide = OnceLock::from(guide);
+        }
+        if !table.ranges().is_empty() {
+            self.cover.take();
+        }
     }
 
     /// Whether the table finds its place in the run without overlap (V1).
     fn insert(&mut self, level: usize, run: u64, table: Arc<Table>) -> bool {
+        self.note_changed(&table);
+        if !table.ranges().is_empty() {
+            self.ranged.insert(table.number, table.clone());
+        }
         let tables = &mut self.run_mut(level, run).tables;
         // Many that come in order, as those of a manifest, are not searched for.
         let at = match tables.last() {

@@ -83,3 +83,42 @@ fn many_deleted_ranges_do_not_slow_reads() {
     println!("{RANGES} deleted ranges: iterator {iterator:?}, get {get:?}");
     assert!(iterator.max(get) < Duration::from_micros(500), "{iterator:?} {get:?}");
 }
+
+/// The same in a memtable, whose tombstones were looked at one by one: 0.1 ms a look-up.
+#[test]
+fn many_deleted_ranges_in_memory_do_not_slow_reads() {
+    let db = open();
+    const RANGES: u64 = 10_000;
+    (0..3 * RANGES).for_each(|number| db.put(&key(number), b"value").expect("it writes"));
+    db.flush().expect("it flushes");
+    (0..RANGES).for_each(|number| db.delete_range(&key(3 * number)[..]..&key(3 * number + 2)[..]).expect("it writes"));
+    assert_eq!(first(&db), Some(key(2)));
+    let iterator = least(|| assert_eq!(first(&db), Some(key(2))));
+    let get = least(|| assert!(db.get(&key(3 * RANGES / 2)).expect("it reads").is_none()));
+    println!("{RANGES} deleted ranges in memory: iterator {iterator:?}, get {get:?}");
+    assert!(iterator.max(get) < Duration::from_micros(100), "{iterator:?} {get:?}");
+}
+
+/// One range is written and deleted again and again, and looked through each time: 4 ms an iterator after 20,000 times.
+#[test]
+fn a_range_that_is_deleted_again_and_again_is_read_quickly() {
+    let db = open();
+    const TIMES: u64 = 20_000;
+    db.put(b"z", b"value").expect("it writes");
+    let mut last = Duration::MAX;
+    for time in 0..TIMES {
+        db.put(&key(time), b"value").expect("it writes");
+        db.delete_range(&b"0"[..]..&b"9"[..]).expect("it writes");
+        let step = Instant::now();
+        assert_eq!(first(&db).as_deref(), Some(&b"z"[..]));
+        assert!(db.get(&key(time)).expect("it reads").is_none());
+        last = if time + 100 > TIMES { last.min(step.elapsed()) } else { last };
+    }
+    println!("{TIMES} times deleted: the last look {last:?}");
+    assert!(last < Duration::from_micros(500), "{last:?}");
+    // Tables keep the newest of these tombstones alone.
+    db.flush().expect("it flushes");
+    assert_eq!(first(&db).as_deref(), Some(&b"z"[..]));
+    let bytes = db.stats().table_bytes;
+    assert!(bytes < 4096, "{bytes} bytes for one key and one range");
+}

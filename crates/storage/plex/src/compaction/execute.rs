@@ -1,5 +1,6 @@
 //! Doing a merge: what is dropped, where tables end, what only moves.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -352,9 +353,11 @@ fn merge(
 ) -> Result<()> {
     let ranges = &part.ranges;
     let cover = Cover::new(ranges, visibility.floor());
-    // At the bottom, a tombstone that every view sees has nothing left to hide.
-    let kept: Vec<&RangeTombstone> =
-        ranges.iter().filter(|t| !below.is_bottom || t.seqno > visibility.floor()).collect();
+    // Of the tombstones that every view sees, those stay that are the newest over any key. At the bottom none does, as
+    // there is nothing left to hide.
+    let newest = if below.is_bottom { HashSet::new() } else { cover.seqnos() };
+    let stays = |t: &&RangeTombstone| t.seqno > visibility.floor() || newest.contains(&t.seqno);
+    let kept: Vec<&RangeTombstone> = ranges.iter().filter(stays).collect();
     outcome.dropped += (ranges.len() - kept.len()) as u64;
     let mut output = Output { settings, to, kept, cuts, from: None, builder: None, unpaced: 0, outcome };
     let expiry = settings.expiry(to.key_space);

@@ -119,7 +119,7 @@ impl State {
         let Some(tree) = self.version.tree(space) else { return Ok(0) };
         let probe = Probe::new(key::hash(key));
         // Mostly everything in tables is older than the transaction, and no file is read.
-        let may_know = tree.guide().candidates(key).iter().filter(|candidate| candidate.may_know(&probe));
+        let may_know = tree.candidates(key).iter().filter(|candidate| candidate.may_know(&probe));
         for table in may_know.map(|candidate| &candidate.table).filter(|table| table.seqno_max() > since) {
             let newest = table.get(key, SEQNO_MAX, &probe)?.map_or(0, |(seqno, ..)| seqno);
             let newest = newest.max(table.covering(key, SEQNO_MAX));

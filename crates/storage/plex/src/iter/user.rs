@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::expiry::Expiry;
 use crate::key::{self, Kind, SEQNO_MAX, Seqno};
 use crate::memtable::{Claim, Memtable};
-use crate::range_tombstone::Cover;
+use crate::range_tombstone::Covers;
 
 /// Steps over deleted keys that are counted together.
 const DELETED_AT_ONCE: u64 = 64;
@@ -70,7 +70,7 @@ impl IterOptions {
 pub struct Iter {
     cursor: MergeCursor,
     view: Seqno,
-    cover: Arc<Cover>,
+    covers: Covers,
     bounds: IterOptions,
     expiry: Option<Expiry>,
     place: Place,
@@ -112,7 +112,7 @@ impl Iter {
     pub(crate) fn new(
         cursor: MergeCursor,
         view: Seqno,
-        cover: Arc<Cover>,
+        covers: Covers,
         bounds: IterOptions,
         expiry: Option<Expiry>,
         written: (Arc<Memtable>, u32),
@@ -121,7 +121,7 @@ impl Iter {
         Self {
             cursor,
             view,
-            cover,
+            covers,
             bounds,
             expiry,
             place: Place::New,
@@ -158,7 +158,7 @@ impl Iter {
     /// Whether the cursor's version, which the view sees, is a value that shows.
     fn shows(&self, key: &[u8], seqno: Seqno) -> bool {
         self.cursor.kind() == Kind::Put
-            && self.cover.at(key) <= seqno
+            && self.covers.at(key) <= seqno
             && self.expiry.as_ref().is_none_or(|expiry| expiry.value(self.cursor.value()).is_some())
     }
 
