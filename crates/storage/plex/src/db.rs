@@ -654,8 +654,8 @@ impl State {
         Iter::new(MergeCursor::new(sources), view, covers, options, expiry, written, inner.bell.clone())
     }
 
-    /// The deleted ranges that the view sees. Those of a tree are worked out once, and those of a memtable once until it
-    /// gets another one.
+    /// The deleted ranges that the view sees. Those of a tree are worked out once, those of a memtable until it gets
+    /// another one.
     fn covers(&self, space: u32, view: Seqno) -> Covers {
         let of_tables = self.version.tree(space).map(|tree| match tree.cover() {
             all if all.newest() <= view => all.clone(),
