@@ -3,7 +3,6 @@
 use crate::harness::{TestServer, memory};
 use crate::served::Served;
 use command::audit::{Message, line_end, notes};
-use command::login::Login;
 use command::{Args, Flags};
 use proto::Span;
 use std::fs::read_to_string;
@@ -20,7 +19,7 @@ struct Audited {
 impl Audited {
     fn new() -> Self {
         let mut server = TestServer::with_shards(memory, 4);
-        let lines = server.shared.host.part::<Login>().audit.open().unwrap();
+        let lines = server.shared.host.login.audit.open().unwrap();
         let (admin, client) = (server.connect_listed(), server.connect_listed());
         Self { server, lines, admin, client }
     }

@@ -6,8 +6,7 @@ use base::clock::ManualClock;
 use base::random::SeededEntropy;
 use base::{Clock, KeyspaceId, Lsn, Rng, ShardId, UnixMs};
 use command::Session;
-use command::clients::{Address, ClientInfo, Clients};
-use command::login::Login;
+use command::clients::{Address, ClientInfo};
 use command::work::remote::RemoteWork;
 use config::Settings;
 use engine::{FetchingEngine, FlushProgress, SortedRows};
@@ -234,7 +233,7 @@ impl TestServer {
     /// A client of SSDB that is the user `default`, which CLIENT LIST shows: for complete servers.
     pub fn connect_ssdb_as_default(&mut self) -> usize {
         let info = self.list_client();
-        let default = self.shared.host.part::<Login>().users.default_user().clone();
+        let default = self.shared.host.login.users.default_user().clone();
         let is_open = default.rules().is_open();
         let session = Session::with_user(info, is_open, default);
         self.executor.open(Connection::speaking(Dialect::new(Language::Ssdb), session))
@@ -243,7 +242,7 @@ impl TestServer {
     /// A memcached client of the user `default`, which CLIENT LIST shows: for complete servers.
     pub fn connect_memcached_as_default(&mut self) -> usize {
         let info = self.list_client();
-        let default = self.shared.host.part::<Login>().users.default_user().clone();
+        let default = self.shared.host.login.users.default_user().clone();
         let is_open = default.rules().is_open();
         let session = Session::with_user(info, is_open, default);
         self.executor.open(Connection::speaking(Dialect::new(Language::Memcached), session))
@@ -257,7 +256,7 @@ impl TestServer {
 
     fn list_client(&self) -> Arc<ClientInfo> {
         let address = || Address::Unix("/test".into());
-        let clients = self.shared.host.part::<Clients>();
+        let clients = &self.shared.host.clients;
         clients.connect(address(), address(), 0, 0, self.clock.now_ms()).expect("there is room")
     }
 

@@ -17,8 +17,7 @@ impl Migrator for Shelf {
 
 fn server(engine: fn(engine_mem::MemEngine) -> ShardEngine) -> (TestServer, Arc<Shelf>) {
     let shelf = Arc::new(Shelf::default());
-    let migrator: Arc<dyn Migrator> = shelf.clone();
-    (TestServer::with_parts(engine, SHARDS, |assembly| assembly.with(migrator)), shelf)
+    (TestServer::with_parts(engine, SHARDS, |assembly| assembly.migrator(shelf.clone())), shelf)
 }
 
 struct Test {

@@ -12,7 +12,6 @@ use crate::compression::pass_of;
 use crate::harness::{BackedRows, TestServer, fetching, memory, request, store, ticketed};
 use base::random::splitmix64;
 use base::{Clock, DbIndex, KeyspaceId, Lsn, Rng};
-use command::clients::Clients;
 use differential::generate::{CONNECTIONS, Generator};
 use differential::grammar;
 use differential::request::{encode, encode_inline};
@@ -84,7 +83,7 @@ impl Side {
     /// Closes the connection and opens it again.
     pub fn reopen(&mut self, connection: usize) {
         if let Some(closed) = self.server.executor.close(self.clients[connection]) {
-            self.server.shared.host.part::<Clients>().disconnect(closed.session.id);
+            self.server.shared.host.clients.disconnect(closed.session.id);
         }
         self.clients[connection] = self.server.connect_listed();
     }

@@ -8,11 +8,9 @@ use crate::reply_help;
 use base::integer::parse_integer;
 use base::random::{Entropy, OsEntropy};
 use command::acl::{Category, DEFAULT_USER, RulesError, check};
-use command::clients::Clients;
 use command::login::Login;
 use command::spec::{Argument, Docs};
-use command::{Categories, CommandSpec, CommandTable, Ctx, Flags, Locks, Run, Stop, error};
-use std::sync::Arc;
+use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
 use zeroize::Zeroizing;
 
 pub(crate) use settings::user_lines;
@@ -245,7 +243,7 @@ static ACL_WHOAMI: CommandSpec =
     row("whoami", 2, EVERYBODY, &docs("Gives the user of this connection.", "6.0.0", "O(1)"), who_am_i);
 
 fn login<'c>(ctx: &Ctx<'c>) -> &'c Login {
-    ctx.host.part()
+    &ctx.host.login
 }
 
 /// More arguments than a subcommand takes.
@@ -269,7 +267,7 @@ fn cat(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             let wanted = &ctx.args[2];
             let category =
                 Category::find(wanted).ok_or_else(|| error::repeating("ERR Unknown category '", wanted, "'"))?;
-            let rows = ctx.host.part::<Arc<CommandTable>>().resp_rows();
+            let rows = ctx.host.table.resp_rows();
             let found: Vec<&str> =
                 rows.iter().filter(|(_, spec)| category.has(spec)).map(|(name, _)| name.as_str()).collect();
             ctx.reply.array(found.len());
@@ -286,7 +284,7 @@ fn set_user(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         return Err(Stop::error("ERR Usernames can't contain spaces or null characters"));
     }
     let rules: Vec<&[u8]> = ctx.args.from(3).collect();
-    let (users, table) = (&login(ctx).users, ctx.host.part::<Arc<CommandTable>>());
+    let (users, table) = (&login(ctx).users, &ctx.host.table);
     let (before, defaults) = (users.before(name), users.defaults());
     let refused = |error: RulesError| Stop::error_with(error.to_text());
     let is_done = before.1.is_slow(&rules, defaults) && {
@@ -326,7 +324,7 @@ fn follow_users(ctx: &mut Ctx<'_>) {
         // It still gets the reply.
         ctx.session.close_after_replies = true;
     }
-    ctx.host.part::<Clients>().follow_users(ctx.session.id);
+    ctx.host.clients.follow_users(ctx.session.id);
 }
 
 fn dry_run(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
@@ -334,7 +332,7 @@ fn dry_run(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let user = login(ctx).users.find(name);
     let user = user.ok_or_else(|| error::repeating("ERR User '", name, "' not found"))?;
     let args = ctx.args.skip(3);
-    let table = ctx.host.part::<Arc<CommandTable>>();
+    let table = &ctx.host.table;
     let row = table.named(&args).ok_or_else(|| error::repeating("ERR Command '", command, "' not found"))?;
     let full_name = table.rows().get(usize::from(row.index)).map_or(row.spec.name, |(name, _)| name);
     if !row.spec.accepts(args.len()) {

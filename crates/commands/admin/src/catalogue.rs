@@ -9,7 +9,6 @@ use command::acl;
 use command::spec::{Argument, Docs};
 use command::{Args, Categories, CommandSpec, CommandTable, Ctx, Flags, KeyFlags, Locks, Run, Stop, error};
 use proto::Span;
-use std::sync::Arc;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&COMMAND];
@@ -172,7 +171,7 @@ static COMMAND_LIST: CommandSpec = CommandSpec {
 };
 
 fn table<'c>(ctx: &Ctx<'c>) -> &'c CommandTable {
-    ctx.host.part::<Arc<CommandTable>>()
+    &ctx.host.table
 }
 
 /// The row of a full name (`config|get`), in any case.

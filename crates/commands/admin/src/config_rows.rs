@@ -1,8 +1,6 @@
 //! CONFIG.
 
 use crate::{Configuration, Figures, reply_help};
-use command::clients::Clients;
-use command::login::Login;
 use command::spec::{Argument, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
 use config::SetError;
@@ -154,8 +152,8 @@ fn config_set(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 pub fn reset_statistics(ctx: &Ctx<'_>) {
     let used = crate::memory::MemoryNow::of(ctx).used;
     ctx.host.part::<Arc<Figures>>().reset(used);
-    ctx.host.part::<Clients>().reset_counts();
-    ctx.host.part::<Login>().log.reset_counts();
+    ctx.host.clients.reset_counts();
+    ctx.host.login.log.reset_counts();
 }
 
 fn config_resetstat(ctx: &mut Ctx<'_>) -> Result<(), Stop> {

@@ -4,9 +4,7 @@ use crate::access::user_lines;
 use crate::{CommandLog, LatencyMonitor};
 use command::Host;
 use command::acl::Hashing;
-use command::clients::Clients;
-use command::limits::{SparseLimit, StampMeaning, StringLimit};
-use command::login::{Login, PasswordTooLong};
+use command::login::PasswordTooLong;
 use config::{ChannelDefault, Directive, PasswordHash, PrimaryAddress, Refused, RewriteError, SetError, Settings};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
@@ -124,18 +122,18 @@ impl Configuration {
 /// # Errors
 /// It is too long; the old one stays.
 pub fn set_password(host: &Host, settings: &Settings) -> Result<(), PasswordTooLong> {
-    host.part::<Login>().set_password(Some(settings.requirepass.expose()))
+    host.login.set_password(Some(settings.requirepass.expose()))
 }
 
 /// Brings the parts of the server that keep copies of settings, but for the password, up to date: at startup, and after
 /// every CONFIG SET.
 pub fn follow(host: &Host, settings: &Settings) {
-    host.part::<StringLimit>().set(settings.proto_bulk_bytes_max);
+    host.string_limit.set(settings.proto_bulk_bytes_max);
     let sparse_bytes_max = usize::try_from(settings.hll_sparse_bytes_max).unwrap_or(usize::MAX);
-    host.part::<SparseLimit>().set(sparse_bytes_max);
-    host.part::<StampMeaning>().set_frequency(settings.counts_uses());
-    host.part::<Clients>().set_limit(settings.maxclients as usize);
-    let login = host.part::<Login>();
+    host.sparse_limit.set(sparse_bytes_max);
+    host.stamp_meaning.set_frequency(settings.counts_uses());
+    host.clients.set_limit(settings.maxclients as usize);
+    let login = &host.login;
     login.log.set_max(usize::try_from(settings.acl_log_entries_max).unwrap_or(usize::MAX));
     login.users.set_database_count(settings.databases);
     login.users.set_hashing(match settings.acl_password_hash {

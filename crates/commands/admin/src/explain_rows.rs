@@ -3,7 +3,6 @@
 use crate::explanations::{Caller, Explanation, Explanations};
 use crate::prefixes::Grouping;
 use command::blocking::{Awaited, Block};
-use command::clients::Clients;
 use command::spec::{Argument, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
 use std::sync::Arc;
@@ -42,7 +41,7 @@ pub(crate) static MEMORY_EXPLAIN: CommandSpec = CommandSpec {
 fn explain(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let grouping = grouping(ctx)?;
     let info = ctx.session.info.clone();
-    let closer = ctx.host.find::<Clients>().and_then(Clients::closer);
+    let closer = ctx.host.clients.closer();
     let caller = Caller { worker: info.worker(), client: info.id, closer };
     let store = ctx.host.part::<Arc<Store>>().clone();
     let explanation = Arc::new(Explanation::new(ctx.ks.space(), grouping, store, caller));

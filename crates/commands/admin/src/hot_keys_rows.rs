@@ -6,7 +6,7 @@ use crate::hot_keys::{HotKey, KEYS_MAX, Measure};
 use crate::{CommandLog, Figures};
 use base::DbIndex;
 use command::spec::{Argument, Docs};
-use command::{Categories, CommandSpec, CommandTable, Ctx, Flags, Locks, Run, Stop, error};
+use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
 use std::sync::Arc;
 
 /// The rows of this family.
@@ -106,7 +106,7 @@ fn log<'c>(ctx: &Ctx<'c>) -> &'c CommandLog {
 }
 
 fn totals(ctx: &Ctx<'_>) -> Totals {
-    let rows = ctx.host.part::<Arc<CommandTable>>().rows().len();
+    let rows = ctx.host.table.rows().len();
     Totals::of(ctx.host.part::<Arc<Figures>>(), u32::try_from(rows).unwrap_or(u32::MAX))
 }
 

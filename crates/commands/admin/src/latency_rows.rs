@@ -4,7 +4,7 @@ use crate::histogram::Histogram;
 use crate::latency::Event;
 use crate::{Figures, LatencyMonitor, reply_help};
 use command::spec::{Argument, Docs};
-use command::{Categories, CommandSpec, CommandTable, Ctx, Flags, Locks, Run, Stop, error};
+use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
 use std::sync::Arc;
 
 /// The rows of this family.
@@ -262,7 +262,7 @@ fn latency_histogram(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         let is = |word: &[u8], name: &str| word.eq_ignore_ascii_case(name.as_bytes());
         ctx.args.len() == 2 || ctx.args.from(2).any(|word| is(word, name) || is(word, container))
     };
-    let rows = ctx.host.part::<Arc<CommandTable>>().rows();
+    let rows = ctx.host.table.rows();
     let found: Vec<(&str, Histogram)> = (0u32..)
         .zip(rows)
         .filter(|(_, (name, _))| asked(name))

@@ -3,7 +3,6 @@
 use crate::explain_rows::MEMORY_EXPLAIN;
 use crate::info::human;
 use crate::{About, Figures, about, reply_help};
-use command::clients::Clients;
 use command::spec::{Argument, Docs, KeyFlags, KeySpec};
 use command::{Categories, CommandSpec, Ctx, Flags, Host, Locks, Run, Stop, error};
 use engine_mem::MemoryKind;
@@ -234,7 +233,7 @@ impl MemoryNow {
 
 /// Bytes held for all connections.
 pub fn client_bytes(host: &Host) -> u64 {
-    host.part::<Clients>().all().iter().map(|client| client.held_bytes() as u64).sum()
+    host.clients.all().iter().map(|client| client.held_bytes() as u64).sum()
 }
 
 /// SAMPLES is checked and otherwise ignored: what an entry costs is known, not estimated.

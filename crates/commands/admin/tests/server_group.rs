@@ -7,15 +7,11 @@ use admin::{
 use base::clock::ManualClock;
 use base::random::SeededEntropy;
 use command::call::{Done, Observer, call};
-use command::clients::{Address, Clients};
-use command::limits::{SparseLimit, StampMeaning, StringLimit};
-use command::login::Login;
-use command::pause::Pause;
+use command::clients::Address;
 use command::stats::WorkerStats;
 use command::{Args, CommandTable, Ctx, Host, Session, Stop};
 use config::{Directive, EndFlags, RewriteError, Settings};
 use proto::{Protocol, ReplyBuffer, Span};
-use push::{Outlets, PubSub, Tracking};
 use std::sync::Arc;
 use store::shard::ShardEngine;
 use store::{At, LockSet, Scratch, Store, StoreOptions, Wake, WorkerSet};
@@ -76,20 +72,8 @@ impl Server {
             Arc::new(CommandTable::new(&[command::redis::FAMILIES, script::FAMILIES, admin::FAMILIES].concat()));
         let stats = Arc::new(WorkerStats::new(table.rows().len()));
         let latency = Arc::new(LatencyMonitor::new(&settings));
-        let clients = Clients::new(&table);
-        let address = |port| Address::Tcp(([127, 0, 0, 1], port).into());
-        let client = clients.connect(address(50_000), address(6379), 8, 0, START).expect("room for a client");
-        let host = Host::default()
-            .with(StringLimit::default())
-            .with(SparseLimit::default())
-            .with(Arc::new(PubSub::new(Arc::new(Outlets::new(1, |_| {})))))
-            .with(Arc::new(Tracking::new(Arc::new(Outlets::new(1, |_| {})), |_| {})))
-            .with(StampMeaning::default())
-            .with(Pause::default())
-            .with(Login::default())
-            .with(clients)
+        let host = Host::alone(table.clone())
             .with(store.clone())
-            .with(table.clone())
             .with(Arc::new(Figures::new(vec![Arc::new(WorkerFigures::new(stats.clone()))])))
             .with(About::new(&mut base::Rng::new(3), START, None))
             .with(Arc::new(CommandLog::new(&settings, latency.clone())))
@@ -97,6 +81,8 @@ impl Server {
             .with(Arc::new(Explanations::default()))
             .with(ShutdownRequest::default())
             .with(Configuration::new(settings, Box::new(Refusing)));
+        let address = |port| Address::Tcp(([127, 0, 0, 1], port).into());
+        let client = host.clients.connect(address(50_000), address(6379), 8, 0, START).expect("room for a client");
         let session = Session::of(client, true);
         let reply = ReplyBuffer::new(Protocol::Resp2);
         Self { clock, store, table, host, stats, session, scratch: Scratch::default(), reply }
@@ -247,14 +233,14 @@ fn config_set_changes_all_or_nothing() {
         ("CONFIG REWRITE", "-ERR The server is running without a config file\r\n"),
         ("CONFIG SET requirepass secret maxmemory-policy allkeys-lfu", "+OK\r\n"),
     ]);
-    assert_eq!(server.host.part::<StringLimit>().bytes(), 2 << 20);
-    assert!(server.host.part::<StampMeaning>().is_frequency());
-    assert!(server.host.part::<Login>().needs_password());
+    assert_eq!(server.host.string_limit.bytes(), 2 << 20);
+    assert!(server.host.stamp_meaning.is_frequency());
+    assert!(server.host.login.needs_password());
     server.check(&[(
         "CONFIG SET requirepass other timeout 13",
         "-ERR CONFIG SET failed (possibly related to argument 'timeout') - not this one\r\n",
     )]);
-    let login = server.host.part::<Login>();
+    let login = &server.host.login;
     assert!(login.attempt(b"default", b"secret", &server.session.info.address, START).user.is_some(), "put back");
 }
 

@@ -14,7 +14,6 @@ mod line;
 mod shown;
 
 use crate::acl::{Origin, Reason};
-use crate::clients::Clients;
 use crate::table::Row;
 use crate::{Args, Ctx, Host, Session};
 use base::UnixMs;
@@ -212,7 +211,7 @@ pub fn line_about_log(event: &str, now: UnixMs) -> String {
 
 /// `config|set`
 pub(crate) fn full_name<'h>(host: &'h Host, row: &Row) -> &'h str {
-    host.find::<Clients>().and_then(|clients| clients.command_name(row.index.into())).unwrap_or(row.spec.name)
+    host.clients.command_name(row.index.into()).unwrap_or(row.spec.name)
 }
 
 /// Whether the audit log has calls of this command, with these arguments.

@@ -28,7 +28,7 @@
 use crate::acl::{Origin, User, denial};
 use crate::args::OwnedArgs;
 use crate::attempt::Attempt;
-use crate::clients::{ClientInfo, Clients, Closer};
+use crate::clients::{ClientInfo, Closer};
 use crate::stats::WorkerStats;
 use crate::{CommandSpec, Ctx, Flags, Host, Run, Session, Stop};
 use base::{Clock, DbIndex, Lsn, UnixMs};
@@ -223,7 +223,7 @@ impl Ctx<'_> {
             protocol: self.reply.protocol(),
             no_touch: self.session.no_touch,
             user: self.session.user.clone(),
-            closer: self.host.find::<Clients>().and_then(Clients::closer),
+            closer: self.host.clients.closer(),
             info,
             number,
             answer: Mutex::default(),
@@ -360,7 +360,7 @@ fn may_still_run(ctx: &Ctx<'_>) -> Result<(), Stop> {
     if ctx.session.is_unrestricted() {
         return Ok(());
     }
-    let row = ctx.host.part::<Clients>().row_of(ctx.spec);
+    let row = ctx.host.clients.row_of(ctx.spec);
     let denial = row.and_then(|row| denial(ctx.session, ctx.host, (&row, &ctx.args), Origin::TopLevel, ctx.now()));
     denial.map_or(Ok(()), |denial| Err(Stop::error_with([b"NOPERM ", &*denial.text].concat())))
 }

@@ -1,6 +1,5 @@
 //! The one place where a command runs: reply rolled back on error, figures kept, long calls reported.
 
-use crate::login::Login;
 use crate::spec::{Answer, Look};
 use crate::stats::WorkerStats;
 use crate::table::Row;
@@ -8,8 +7,6 @@ use crate::{Args, CommandSpec, Ctx, Flags, KeyFlags, Run, Session, Stop};
 use base::UnixMs;
 use engine::{Fetch, Key};
 use proto::{ReplyBuffer, ReplyMark};
-use push::Tracking;
-use std::sync::Arc;
 
 /// Sees calls that are done; the slow log implements it. A part of the host as `Arc<dyn Observer>`, so that EXEC can
 /// show what it ran.
@@ -76,7 +73,7 @@ fn remember_keys(ctx: &mut Ctx<'_>, row: &Row) {
     if !remembers || !row.spec.flags.contains(Flags::READONLY) {
         return;
     }
-    let tracking = ctx.host.part::<Arc<Tracking>>();
+    let tracking = &ctx.host.tracking;
     row.spec.visit_keys(&ctx.args, |index, spec| {
         if !spec.flags.contains(KeyFlags::NOT_KEY) {
             tracking.remember(session.id, ctx.args.bytes(index).unwrap_or_default(), session.info.worker());
@@ -124,10 +121,7 @@ pub fn call(ctx: &mut Ctx<'_>, row: &Row) -> Result<(), Fetch> {
 /// Notes a command of an administrator that has run or failed in the audit log.
 #[cold]
 fn note(ctx: &Ctx<'_>, row: &Row, is_done: bool) {
-    // An import and a replay run commands without a server, and without users.
-    if let Some(login) = ctx.host.find::<Login>() {
-        login.audit.ran(ctx, row, is_done);
-    }
+    ctx.host.login.audit.ran(ctx, row, is_done);
 }
 
 #[inline]

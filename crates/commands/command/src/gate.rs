@@ -1,7 +1,6 @@
 //! What stands between a request and its command when the connection is not in its plain state: login, transactions.
 
 use crate::acl::{Origin, denial};
-use crate::login::Login;
 use crate::redis::pubsub::is_confined;
 use crate::session::{Queued, Transaction};
 use crate::stats::WorkerStats;
@@ -22,12 +21,12 @@ pub fn stop_stranger(
     reply: &mut ReplyBuffer,
 ) -> bool {
     if !session.authenticated && !row.spec.flags.contains(Flags::NO_AUTH) {
-        if host.part::<Login>().needs_password() {
+        if host.login.needs_password() {
             reject(session, stats, row, NOT_LOGGED_IN, reply);
             return true;
         }
         // The password was taken away since it connected: it is let in like those that connect now.
-        session.log_in(host.part::<Login>().users.default_user().clone());
+        session.log_in(host.login.users.default_user().clone());
     }
     false
 }
@@ -132,7 +131,7 @@ pub fn refuse(
     reply: &mut ReplyBuffer,
 ) {
     let is_for_strangers = row.is_some_and(|row| row.spec.flags.contains(Flags::NO_AUTH));
-    let is_stranger = !session.authenticated && host.part::<Login>().needs_password();
+    let is_stranger = !session.authenticated && host.login.needs_password();
     let error = if is_stranger && !is_for_strangers { NOT_LOGGED_IN } else { error };
     match row {
         Some(row) => reject(session, stats, row, error, reply),

@@ -1,11 +1,21 @@
-//! The parts of the server that commands about the server need: configuration, clients, slow log and the like.
+//! The parts of the server that commands about the server need: clients, users, channels, limits and the like.
 //!
-//! Each part is a type of its own, in the crate it belongs to; a command asks for the part it needs and sees no other.
-//! Upper crates add parts (and rows) of theirs without this crate knowing them.
+//! Those of this crate and of the ones below are fields, so that none can be missing. Upper crates add parts (and
+//! rows) of theirs without this crate knowing them; each is a type of its own.
 
+use crate::CommandTable;
+use crate::call::Observer;
+use crate::clients::Clients;
+use crate::limits::{SparseLimit, StampMeaning, StringLimit};
+use crate::login::Login;
+use crate::pause::Pause;
+use crate::watchers::Watchers;
+use crate::work::remote::Migrator;
+use push::{Outlets, PubSub, Tracking};
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 
 /// Hashes the ids of types, which are hashes themselves.
 #[derive(Default)]
@@ -26,17 +36,69 @@ impl Hasher for IdHasher {
     }
 }
 
-/// The parts, by type. Assembled once at startup, then only read.
-#[derive(Default)]
+/// Parts of upper crates, by type.
+type Above = HashMap<TypeId, Box<dyn Any + Send + Sync>, BuildHasherDefault<IdHasher>>;
+
+/// The parts. Assembled once at startup, then only read.
 pub struct Host {
-    parts: HashMap<TypeId, Box<dyn Any + Send + Sync>, BuildHasherDefault<IdHasher>>,
+    /// All commands.
+    pub table: Arc<CommandTable>,
+    /// All connections.
+    pub clients: Clients,
+    /// Users and their logins.
+    pub login: Login,
+    /// The pause in force.
+    pub pause: Pause,
+    /// Channels and who listens.
+    pub pubsub: Arc<PubSub>,
+    /// Keys that clients have in caches of their own.
+    pub tracking: Arc<Tracking>,
+    /// How long a string may become.
+    pub string_limit: StringLimit,
+    /// How long a sparse HyperLogLog may become.
+    pub sparse_limit: SparseLimit,
+    /// What access stamps mean.
+    pub stamp_meaning: StampMeaning,
+    /// Sees calls that are done, if anything does.
+    pub observer: Option<Arc<dyn Observer>>,
+    /// The connections of MONITOR, if there are workers.
+    pub watchers: Option<Arc<Watchers>>,
+    /// Sends keys to other servers, if it has threads for it.
+    pub migrator: Option<Arc<dyn Migrator>>,
+    above: Above,
 }
 
 impl Host {
-    /// Adds a part, replacing one of the same type.
+    /// The parts of a server with these commands, channels and tracked keys. All else is as in one that has no
+    /// settings and no client yet.
+    pub fn new(table: Arc<CommandTable>, pubsub: Arc<PubSub>, tracking: Arc<Tracking>) -> Self {
+        Self {
+            clients: Clients::new(&table),
+            table,
+            login: Login::default(),
+            pause: Pause::default(),
+            pubsub,
+            tracking,
+            string_limit: StringLimit::default(),
+            sparse_limit: SparseLimit::default(),
+            stamp_meaning: StampMeaning::default(),
+            observer: None,
+            watchers: None,
+            migrator: None,
+            above: Above::default(),
+        }
+    }
+
+    /// For commands that run without a server, such as those of a log that is imported: no client listens.
+    pub fn alone(table: Arc<CommandTable>) -> Self {
+        let silent = Arc::new(Outlets::new(1, |_| {}));
+        Self::new(table, Arc::new(PubSub::new(silent.clone())), Arc::new(Tracking::new(silent, |_| {})))
+    }
+
+    /// Adds a part of an upper crate, replacing one of the same type.
     #[must_use]
     pub fn with<T: Send + Sync + 'static>(mut self, part: T) -> Self {
-        self.parts.insert(TypeId::of::<T>(), Box::new(part));
+        self.above.insert(TypeId::of::<T>(), Box::new(part));
         self
     }
 
@@ -50,6 +112,6 @@ impl Host {
 
     /// The part of this type, if this server has one.
     pub fn find<T: 'static>(&self) -> Option<&T> {
-        self.parts.get(&TypeId::of::<T>()).and_then(|part| part.downcast_ref())
+        self.above.get(&TypeId::of::<T>()).and_then(|part| part.downcast_ref())
     }
 }

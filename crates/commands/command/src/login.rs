@@ -90,7 +90,7 @@ enum Checked {
 /// # Errors
 /// A thread has to compute a slow hash first; the request then runs again.
 pub fn attempt(ctx: &mut Ctx<'_>, user: &[u8], password: &[u8]) -> Result<Attempt, Stop> {
-    let login = ctx.host.part::<Login>();
+    let login = &ctx.host.login;
     let found = match login.check(user, password) {
         Checked::Done(found) => found,
         Checked::Slow(slow) => {

@@ -5,8 +5,6 @@ mod support;
 
 use command::Session;
 use command::clients::{Activity, Address, ClientInfo, Clients, Closer, Unblock};
-use command::login::Login;
-use command::pause::Pause;
 use command::{CommandTable, Flags};
 use engine::WaitEnd;
 use parking_lot::Mutex;
@@ -35,7 +33,7 @@ fn connection() -> Connection {
 }
 
 fn clients(connection: &Connection) -> &Clients {
-    connection.host.part()
+    &connection.host.clients
 }
 
 /// One more connection, from this port, served by the worker.
@@ -147,7 +145,7 @@ fn connections_beyond_maxclients_are_turned_away() {
 #[test]
 fn a_password_is_asked_for_and_found_out_slowly() {
     let mut own = connection();
-    own.host.part::<Login>().set_password(Some(b"secret")).expect("a short password");
+    own.host.login.set_password(Some(b"secret")).expect("a short password");
     assert_eq!(run(&mut own, "RESET"), "+RESET\r\n");
     assert!(!own.session.authenticated);
     assert!(run(&mut own, "HELLO 3").starts_with("-NOAUTH HELLO must be called"));
@@ -177,8 +175,8 @@ fn a_password_is_asked_for_and_found_out_slowly() {
 #[test]
 fn a_wrong_name_in_hello_logs_nobody_in() {
     let mut own = connection();
-    own.host.part::<Login>().set_password(Some(b"secret")).expect("a short password");
-    let default = own.host.part::<Login>().users.default_user().clone();
+    own.host.login.set_password(Some(b"secret")).expect("a short password");
+    let default = own.host.login.users.default_user().clone();
     own.session.log_out(&default);
     let reply = own.run(&["HELLO", "3", "AUTH", "default", "secret", "SETNAME", "a b"]);
     assert!(reply.starts_with(b"-ERR Client names"));
@@ -218,13 +216,13 @@ fn pause_and_unpause_set_what_the_executor_asks() {
     let mut own = connection();
     let now = 1_800_000_000_000;
     run(&mut own, "CLIENT PAUSE 100 WRITE");
-    assert!(own.host.part::<Pause>().is_paused(now + 99, Flags::WRITE));
-    assert!(!own.host.part::<Pause>().is_paused(now + 99, Flags::READONLY));
+    assert!(own.host.pause.is_paused(now + 99, Flags::WRITE));
+    assert!(!own.host.pause.is_paused(now + 99, Flags::READONLY));
     run(&mut own, "CLIENT PAUSE 50");
-    assert!(own.host.part::<Pause>().is_paused(now + 99, Flags::READONLY));
-    assert_eq!(own.host.part::<Pause>().until(now), Some(now + 100));
+    assert!(own.host.pause.is_paused(now + 99, Flags::READONLY));
+    assert_eq!(own.host.pause.until(now), Some(now + 100));
     run(&mut own, "CLIENT UNPAUSE");
-    assert_eq!(own.host.part::<Pause>().until(now), None);
+    assert_eq!(own.host.pause.until(now), None);
 }
 
 /// UNBLOCK ends the wait of a client once, passes the kind of end on, and wakes the worker.

@@ -3,7 +3,7 @@
 #[expect(dead_code, reason = "transcripts and some settings are for the other tests")]
 mod support;
 
-use command::limits::{PATTERN_BYTES_MAX, StampMeaning, StringLimit};
+use command::limits::PATTERN_BYTES_MAX;
 use proto::Protocol;
 use support::{Connection, Fetching};
 
@@ -24,7 +24,7 @@ fn strings_grow_to_the_limit() {
     const TOO_LONG: &str = "-ERR string exceeds maximum allowed size (proto-max-bulk-len)";
     const TOO_FAR: &str = "-ERR bit offset is not an integer or out of range";
     let mut connection = connection();
-    connection.host.part::<StringLimit>().set(100);
+    connection.host.string_limit.set(100);
     for (line, expected) in [
         ("SETRANGE k 100 a", TOO_LONG),
         ("EXISTS k", ":0"),
@@ -60,7 +60,7 @@ fn stamps_are_counters_or_times() {
     run(&mut connection, "SET k v");
     assert_eq!(run(&mut connection, "OBJECT IDLETIME k"), ":0");
     assert!(run(&mut connection, "OBJECT FREQ k").starts_with("-ERR An LFU maxmemory policy is not selected"));
-    connection.host.part::<StampMeaning>().set_frequency(true);
+    connection.host.stamp_meaning.set_frequency(true);
     assert_eq!(run(&mut connection, "OBJECT FREQ k"), ":0");
     assert!(run(&mut connection, "OBJECT IDLETIME k").starts_with("-ERR An LFU maxmemory policy is selected"));
     assert_eq!(run(&mut connection, "OBJECT IDLETIME missing"), "$-1");

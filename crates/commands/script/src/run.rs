@@ -14,7 +14,6 @@ use crate::shebang::Flags as Permissions;
 use command::acl::{self, Origin, denial};
 use command::call::{Done, Observer, call, call_at_once};
 use command::error::lacks_memory;
-use command::login::Login;
 use command::table::Row;
 use command::watchers::{self, Sender, Watchers};
 use command::{Args, CommandTable, Ctx, Flags, Locks, Stop};
@@ -333,7 +332,7 @@ impl Worker {
         ctx.session.running.get_or_insert(0);
         let store = ctx.host.find::<Arc<Store>>();
         let kind = code.kind();
-        let watchers = ctx.host.find::<Arc<Watchers>>();
+        let watchers = ctx.host.watchers.as_ref();
         if let Some(watchers) = watchers.filter(|watchers| watchers.has_any()) {
             // Before its commands.
             watchers.show(&ctx.args, ctx.session, Sender::Client, ctx.now());
@@ -357,8 +356,8 @@ impl Worker {
                 .filter(|store| !flags.allow_oom && store.is_over_budget())
                 .map(|store| lacks_memory(store.why_no_flush(ctx.session.db).as_deref())),
             store,
-            table: ctx.host.part::<Arc<CommandTable>>(),
-            observer: ctx.host.find::<Arc<dyn Observer>>(),
+            table: &ctx.host.table,
+            observer: ctx.host.observer.as_ref(),
             watchers,
             ctx: &mut *ctx,
             answer,
@@ -649,7 +648,7 @@ impl Host for Running<'_, '_> {
     fn may_run(&mut self, args: Args<'_>) -> Option<bool> {
         let row = self.table.named(&args)?;
         let session = &*self.ctx.session;
-        let scope = || self.ctx.host.part::<Login>().users.scope(session.db);
+        let scope = || self.ctx.host.login.users.scope(session.db);
         Some(session.is_unrestricted() || acl::check(&session.user.rules(), &row, &args, scope()).is_ok())
     }
 

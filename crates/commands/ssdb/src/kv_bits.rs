@@ -2,7 +2,6 @@
 
 use crate::answer;
 use crate::arguments::{integer, integer_or, refuse};
-use command::limits::StringLimit;
 use command::spec::Look;
 use command::{Ctx, Stop};
 use proto::ReplyBuffer;
@@ -72,7 +71,7 @@ pub fn setbit(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         Some(b"1") => true,
         _ => return Err(Stop::error("client_error bit is not an integer or out of range")),
     };
-    let bits = ctx.host.part::<StringLimit>().bytes().saturating_mul(8);
+    let bits = ctx.host.string_limit.bytes().saturating_mul(8);
     let offset = u64::try_from(integer(&ctx.args, 2)?).ok().filter(|offset| *offset < bits);
     let offset = offset.ok_or_else(|| {
         Stop::error_with(format!("client_error offset is out of range [0, {}]", bits.saturating_sub(1)))

@@ -4,10 +4,8 @@ use crate::answer;
 use crate::arguments::WRONG_COUNT;
 use admin::{Figures, about};
 use command::audit::Proof;
-use command::clients::Clients;
-use command::login::Login;
 use command::redis::connection::{accept, note_refusal};
-use command::{CommandTable, Ctx, Stop};
+use command::{Ctx, Stop};
 use std::sync::Arc;
 use store::Store;
 
@@ -43,7 +41,7 @@ fn version_text() -> String {
 pub fn auth(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let args = ctx.args;
     let (user, password): (&[u8], usize) = match args.len() {
-        2 if ctx.host.part::<Login>().users.default_user().rules().needs_no_password => {
+        2 if ctx.host.login.users.default_user().rules().needs_no_password => {
             answer::number(ctx.reply, 1);
             return Ok(());
         }
@@ -86,7 +84,7 @@ pub fn info(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let lines = [
         ("version", SSDB_VERSION.to_owned()),
         ("onggi_version", about::VERSION.to_owned()),
-        ("links", host.part::<Clients>().count().to_string()),
+        ("links", host.clients.count().to_string()),
         ("total_calls", calls(ctx).to_string()),
         ("dbsize", store.used_bytes().to_string()),
         ("database", ctx.session.db.0.to_string()),
@@ -106,7 +104,7 @@ pub fn info(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 /// Calls of commands of this protocol.
 fn calls(ctx: &Ctx<'_>) -> u64 {
     let figures = ctx.host.part::<Arc<Figures>>();
-    let rows = ctx.host.part::<Arc<CommandTable>>().rows().iter().zip(0u32..);
+    let rows = ctx.host.table.rows().iter().zip(0u32..);
     let calls = |index: u32| figures.sum_stats(|stats| stats.command(index).map_or(0, |command| command.calls.get()));
     rows.filter(|((name, _), _)| name.starts_with("ssdb|")).map(|(_, index)| calls(index)).fold(0, u64::saturating_add)
 }

@@ -13,10 +13,8 @@ use crate::answer;
 use crate::pieces::{put_block, reply_packet};
 use crate::range::{First, Range};
 use command::acl::may_read_all_keys;
-use command::clients::Clients;
 use command::error::REPLY_TOO_LONG;
 use command::limits::REPLY_BYTES_MAX;
-use command::login::Login;
 use command::work::steps::Work;
 use command::{Ctx, Stop};
 use engine::{Fetch, Type};
@@ -175,7 +173,7 @@ impl Walk {
 fn may_read_all(ctx: &Ctx<'_>) -> bool {
     let session = &*ctx.session;
     session.is_unrestricted()
-        || ctx.host.part::<Clients>().row_of(ctx.spec).is_some_and(|row| {
-            may_read_all_keys(&session.user.rules(), &row, &ctx.args, ctx.host.part::<Login>().users.scope(session.db))
+        || ctx.host.clients.row_of(ctx.spec).is_some_and(|row| {
+            may_read_all_keys(&session.user.rules(), &row, &ctx.args, ctx.host.login.users.scope(session.db))
         })
 }

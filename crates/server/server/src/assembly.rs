@@ -12,13 +12,9 @@ use crate::observe::Observed;
 use crate::store_settings::follow_settings;
 use admin::{About, Apply, CommandLog, Configuration, Explanations, Figures, LatencyMonitor, WorkerFigures};
 use base::{Clock, Entropy};
-use command::call::Observer;
-use command::clients::Clients;
-use command::limits::{SparseLimit, StampMeaning, StringLimit};
-use command::login::Login;
-use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::watchers::{Show, Watchers};
+use command::work::remote::Migrator;
 use command::{CommandSpec, CommandTable, Host};
 use config::Settings;
 use engine_mem::MemEngine;
@@ -142,27 +138,21 @@ impl ServerBuilder {
         let slow_log = Arc::new(CommandLog::new(&settings, latency.clone()));
         let about = About::new(&mut entropy.rng(), clock.now_ms(), file);
         let outlets = Arc::new(Outlets::new(workers.len(), move |worker| wake.wake(WorkerSet::one(worker))));
-        let host = Host::default()
-            .with(commands.table.clone())
+        let history_id = about.history_id.clone();
+        let (pubsub, tracking) = announcing(&settings, &store, &outlets);
+        let mut host = Host::new(commands.table.clone(), pubsub, tracking)
+            .with(about)
             .with(figures.clone())
             .with(latency)
             .with(slow_log.clone())
-            .with::<Arc<dyn Observer>>(slow_log.clone())
             .with(store.clone())
-            .with(Clients::new(&commands.table))
             .with(Arc::new(script::Scripts::new()))
             .with(Arc::new(Explanations::default()))
             .with(Arc::new(memcached::Sweeps::default()))
             .with(Arc::new(memcached::Details::default()))
             .with(Arc::new(memcached::LongQueries::default()))
-            .with(Observed::default())
-            .with(Login::default())
-            .with(Pause::default())
-            .with(StringLimit::default())
-            .with(SparseLimit::default())
-            .with(StampMeaning::default());
-        let history_id = about.history_id.clone();
-        let host = announcing(host.with(about), &settings, &store, &outlets);
+            .with(Observed::default());
+        host.observer = Some(slow_log.clone());
         Assembly { settings, store, commands, workers, figures, history_id, slow_log, outlets, host }
     }
 }
@@ -178,8 +168,8 @@ fn shard_count(asked: usize, workers: usize) -> usize {
     }
 }
 
-/// Adds channels and tracked keys. The store announces events and changes to them.
-fn announcing(host: Host, settings: &Settings, store: &Arc<Store>, outlets: &Arc<Outlets>) -> Host {
+/// Channels and tracked keys. The store announces events and changes to them.
+fn announcing(settings: &Settings, store: &Arc<Store>, outlets: &Arc<Outlets>) -> (Arc<PubSub>, Arc<Tracking>) {
     let pubsub = Arc::new(PubSub::new(outlets.clone()));
     // A weak reference: the store owns the announcer.
     let asked = Arc::downgrade(store);
@@ -191,7 +181,7 @@ fn announcing(host: Host, settings: &Settings, store: &Arc<Store>, outlets: &Arc
     tracking.set_keys_max(usize::try_from(settings.tracked_keys_max).unwrap_or(usize::MAX));
     store.notices.set_announcer(Arc::new(Announcer { pubsub: pubsub.clone(), tracking: tracking.clone() }));
     store.notices.ask_for_events(classes_of(&settings.keyspace_events));
-    host.with(pubsub).with(tracking)
+    (pubsub, tracking)
 }
 
 /// A server that has an empty store, and takes the parts that depend on it.
@@ -208,16 +198,16 @@ pub struct Assembly {
     pub history_id: String,
     slow_log: Arc<CommandLog>,
     outlets: Arc<Outlets>,
-    host: Host,
+    /// What commands know of the server.
+    pub host: Host,
 }
 
 impl Assembly {
-    /// The part of this type.
-    ///
-    /// # Panics
-    /// When it has not been added.
-    pub fn part<T: 'static>(&self) -> &T {
-        self.host.part()
+    /// What sends keys to other servers.
+    #[must_use]
+    pub fn migrator(mut self, migrator: Arc<dyn Migrator>) -> Self {
+        self.host.migrator = Some(migrator);
+        self
     }
 
     /// Adds a part, replacing one of the same type.
@@ -242,10 +232,11 @@ impl Assembly {
     /// # Errors
     /// See [`AssemblyError`].
     pub fn finish(self, apply: Box<dyn Apply>, fetches: Fetches, show: Show) -> Result<Arc<Shared>, AssemblyError> {
-        let Self { settings, store, commands, slow_log, outlets, host, .. } = self;
+        let Self { settings, store, commands, slow_log, outlets, mut host, .. } = self;
         let limits = RwLock::new(ClientLimits::of(&settings));
         let watchers = Arc::new(Watchers::new(show));
-        let host = host.with(Configuration::new(settings.clone(), apply)).with(watchers.clone());
+        host.watchers = Some(watchers.clone());
+        let host = host.with(Configuration::new(settings.clone(), apply));
         admin::follow(&host, &settings);
         admin::set_password(&host, &settings).map_err(|_| AssemblyError::Password)?;
         admin::access::set_users(&host, &settings)?;

@@ -4,7 +4,6 @@ use crate::socket::Socket;
 use base::UnixMs;
 use command::acl::User;
 use command::audit::Proof;
-use command::login::Login;
 use command::redis::connection::{accept, note_certificate};
 use command::{Host, Session};
 use config::TlsClientUser;
@@ -30,5 +29,5 @@ pub(crate) fn log_in(field: TlsClientUser, socket: &Socket, session: &mut Sessio
 }
 
 fn enabled(host: &Host, name: &str) -> Option<Arc<User>> {
-    host.part::<Login>().users.find(name.as_bytes()).filter(|user| user.rules().is_enabled)
+    host.login.users.find(name.as_bytes()).filter(|user| user.rules().is_enabled)
 }

@@ -19,7 +19,6 @@ use crate::message::Message;
 use crate::serve_error::ServeError;
 use admin::{CALLED_OFF, Configuration, EndOrder, ShutdownRequest};
 use command::Host;
-use command::pause::Pause;
 use config::EndFlags;
 use durability::{Cause, Durability, Phase, Tell};
 use script::Scripts;
@@ -44,7 +43,7 @@ impl Ending<'_> {
     /// Executes orders until one has ended the server, or something else has. Gives what could not be saved where the
     /// server was forced to end.
     pub fn run(&self) -> Result<(), ServeError> {
-        let (request, pause) = (self.host.part::<ShutdownRequest>(), self.host.part::<Pause>());
+        let (request, pause) = (self.host.part::<ShutdownRequest>(), &self.host.pause);
         while let Some((order, task)) = request.next() {
             let flags = self.flags(order);
             self.say(&format!("{order}: the server is to end"));

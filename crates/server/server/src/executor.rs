@@ -37,8 +37,6 @@ use crate::openings::Openings;
 use admin::CommandLog;
 use base::{Lsn, UnixMs};
 use command::blocking::{Awaited, WaitingCommand};
-use command::login::Login;
-use command::pause::Pause;
 use command::stats::WorkerStats;
 use command::watchers::Watchers;
 use command::work::reply::PIECE_BYTES;
@@ -46,7 +44,7 @@ use command::{CommandTable, Host};
 use engine::{Keyspace, Serve, Waiter};
 use parking_lot::RwLock;
 use proto::Arguments;
-use push::{Delivery, Outlets, Tracking};
+use push::{Delivery, Outlets};
 use std::any::Any;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -81,7 +79,7 @@ pub struct Shared {
     pub memcached: memcached::Rows,
     /// Those of clients of SSDB.
     pub ssdb: ssdb::Rows,
-    /// The server's other parts; [`Pause`] is among them.
+    /// What commands know of the server.
     pub host: Host,
     /// Sees calls that are slow, and requests and replies that are large.
     pub slow_log: Arc<CommandLog>,
@@ -180,7 +178,7 @@ impl Executor {
         scratch.serve_with(Arc::new(WaiterRunner { shared: shared.clone(), stats: stats.clone() }));
         Self {
             limits,
-            users: UserChanges::new(shared.host.part::<Login>()),
+            users: UserChanges::new(&shared.host.login),
             worker,
             shared,
             stats,
@@ -341,7 +339,7 @@ impl Executor {
 
     /// Whether CLIENT PAUSE stops expiration and eviction.
     fn is_data_paused(&self) -> bool {
-        self.shared.host.part::<Pause>().is_active(self.now)
+        self.shared.host.pause.is_active(self.now)
     }
 
     /// The connections, by id.
@@ -476,6 +474,6 @@ fn deliver(
     (connections, to_send, limits): (&mut Connections, &mut Vec<usize>, &ClientLimits),
 ) {
     shared.outlets.take(worker, DELIVERED_BYTES_MAX, deliveries);
-    let redirection_is_broken = |client| shared.host.part::<Arc<Tracking>>().redirection_is_broken(client, worker);
+    let redirection_is_broken = |client| shared.host.tracking.redirection_is_broken(client, worker);
     Receivers { connections, to_send, limits, redirection_is_broken: &redirection_is_broken }.deliver(deliveries);
 }

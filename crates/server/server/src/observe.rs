@@ -10,7 +10,6 @@ use command::audit::Proof;
 use command::blocking::{Awaited, Block, Task};
 use command::call::call;
 use command::clients::{Address, ClientInfo};
-use command::login::Login;
 use command::redis::connection::note_refusal;
 use command::stats::{BUCKET_COUNT, WorkerStats};
 use command::table::Row;
@@ -117,7 +116,7 @@ impl Visitor {
 /// the answer has to be kept back. A hash that is slow is computed on this thread.
 pub fn access(shared: &Shared, from: &Visitor, login: Option<(&str, &str)>, words: &[&str]) -> (Access, Duration) {
     let Some((name, password)) = login else { return (access_of_default(shared, from, words), Duration::ZERO) };
-    let (users, now) = (shared.host.part::<Login>(), shared.store.clock.now_ms());
+    let (users, now) = (&shared.host.login, shared.store.clock.now_ms());
     let attempt = users.attempt(name.as_bytes(), password.as_bytes(), &from.source(), now);
     let delay = Duration::from_millis(u64::try_from(attempt.delay_ms).unwrap_or_default());
     // A user with `nopass` is let in from this host alone.
@@ -139,7 +138,7 @@ pub fn access(shared: &Shared, from: &Visitor, login: Option<(&str, &str)>, word
 
 /// The same without a login.
 fn access_of_default(shared: &Shared, from: &Visitor, words: &[&str]) -> Access {
-    let users = &shared.host.part::<Login>().users;
+    let users = &shared.host.login.users;
     let rules = users.default_user().rules();
     let is_open = from.is_near && rules.is_open();
     let may =

@@ -29,7 +29,7 @@ use admin::{Configuration, adjust_role};
 use base::DbIndex;
 use command::Host;
 use command::blocking::WaitingCommand;
-use command::clients::{Clients, Unblock};
+use command::clients::Unblock;
 use command::stats::WorkerStats;
 use config::Settings;
 use durability::{Durability, Tell};
@@ -148,7 +148,7 @@ impl Replica {
         if !self.has_quiet_workers(&|| order.stands()) {
             return;
         }
-        let clients = self.shared.host.part::<Clients>();
+        let clients = &self.shared.host.clients;
         for client in clients.all().iter().filter(|client| client.is_blocked()) {
             clients.unblock(client.id, Unblock::Error);
         }

@@ -23,7 +23,6 @@ use crate::ending::Ending;
 use crate::listen::{Acceptor, AcceptorHandle};
 use crate::worker::Worker;
 use base::{Clock, Entropy};
-use command::login::Login;
 use config::Loaded;
 use durability::{Tell, WriteRdb};
 use std::io;
@@ -101,7 +100,7 @@ pub fn serve(
         }
     });
     if let Some(writer) = audit {
-        server.shared.host.part::<Login>().audit.end();
+        server.shared.host.login.audit.end();
         writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     }
     // All workers have ended, so nothing is appended any more. What the log has is made durable, whatever ended them.

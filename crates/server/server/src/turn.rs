@@ -56,7 +56,7 @@ impl<'t> Turn<'t> {
         scratch: &mut Scratch,
         now: UnixMs,
     ) -> Self {
-        let pause = Some(shared.host.part::<Pause>()).filter(|pause| pause.is_active(now));
+        let pause = Some(&shared.host.pause).filter(|pause| pause.is_active(now));
         let is_gated = !shared.store.gate.is_open();
         let durable = shared.store.log_of(scratch).map_or(Lsn(0), RecordSink::durable);
         Self {

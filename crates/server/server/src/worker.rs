@@ -42,7 +42,6 @@ use crate::upkeep::Upkeep;
 use admin::{Configuration, WorkerFigures};
 use base::rate::OncePerSecond;
 use base::{Lsn, UnixMs};
-use command::clients::Clients;
 use command::stats::WorkerStats;
 use mio::{Events, Interest, Poll, Token};
 use std::collections::{HashMap, VecDeque};
@@ -452,7 +451,7 @@ impl Worker {
     /// Closes clients if all of them hold too much.
     fn evict(&self) {
         let store = &self.shared.store;
-        for client in self.memory.evict(self.shared.host.part::<Clients>(), store.memory.total(), self.executor.now()) {
+        for client in self.memory.evict(&self.shared.host.clients, store.memory.total(), self.executor.now()) {
             let why = format!("it holds {} bytes, the most of all clients", client.held().total());
             log_closing(&client, &why, "maxmemory-clients");
         }
@@ -478,7 +477,7 @@ impl Worker {
             let soft_seconds = limits.output_of(&connection.session).soft_seconds;
             let is_slow = connection.slow_since.is_some_and(|since| now - since > soft_seconds.saturating_mul(1000));
             if is_slow {
-                self.shared.host.part::<Clients>().count_output_limited();
+                self.shared.host.clients.count_output_limited();
                 log_closing(
                     info,
                     &format!("{} bytes of replies unread for {soft_seconds} s", connection.reply.len()),
@@ -514,7 +513,7 @@ impl Worker {
                 let what =
                     format!("{unsent} bytes of replies unread for {seconds} s, {backlog} bytes of requests after them");
                 log_closing(&connection.session.info, &what, OUTPUT_LIMIT);
-                self.shared.host.part::<Clients>().count_output_limited();
+                self.shared.host.clients.count_output_limited();
                 self.close(id);
             }
         }
@@ -794,7 +793,7 @@ impl Worker {
             self.executor.keep_spare(memory);
         }
         if is_over {
-            self.shared.host.part::<Clients>().count_output_limited();
+            self.shared.host.clients.count_output_limited();
             if let Some(connection) = self.executor.connection(id) {
                 log_closing(&connection.session.info, &format!("{unsent} bytes of replies are unread"), OUTPUT_LIMIT);
             }
@@ -872,7 +871,7 @@ impl Worker {
         if let Some(connection) = self.executor.close(id) {
             self.by_client.remove(&connection.session.id);
             self.memory.change(connection.charge, Charge::default());
-            self.shared.host.part::<Clients>().disconnect(connection.session.id);
+            self.shared.host.clients.disconnect(connection.session.id);
         }
         self.ready.retain(|other| *other != id);
         self.handshakes.retain(|other| *other != id);

@@ -3,12 +3,10 @@
 use super::{follow_users, login};
 use crate::Configuration;
 use command::acl::{FileError, Hashing, read_users, write_users};
-use command::login::Login;
-use command::{CommandTable, Ctx, Host, Stop};
+use command::{Ctx, Host, Stop};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 const NO_FILE: Stop = Stop::error(
     "ERR This instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and \
@@ -23,7 +21,7 @@ const NOT_SAVED: Stop =
 /// # Errors
 /// All lines that are wrong; then nothing has changed.
 pub(super) fn load_users(host: &Host, text: &[u8], path: &str) -> Result<(), FileError> {
-    let (users, table) = (&host.part::<Login>().users, host.part::<Arc<CommandTable>>());
+    let (users, table) = (&host.login.users, &host.table);
     users.replace_all(read_users(text, path, table, users.defaults())?);
     Ok(())
 }
@@ -73,7 +71,7 @@ pub(super) fn load(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let loaded = read_file(&path)
         .map_err(|error| Stop::error_with(format!("ERR Error loading ACLs, opening file '{shown}': {error}")));
     let text = loaded?;
-    let (users, table) = (&login(ctx).users, ctx.host.part::<Arc<CommandTable>>());
+    let (users, table) = (&login(ctx).users, &ctx.host.table);
     let defaults = users.defaults();
     let read = match defaults.hashing {
         Hashing::Sha256 => read_users(&text, &shown, table, defaults),

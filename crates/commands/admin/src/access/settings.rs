@@ -1,9 +1,8 @@
 //! Users of the configuration: `user` lines and `aclfile` at startup, and lines for CONFIG REWRITE.
 
 use super::file::{load_users, read_file};
+use command::Host;
 use command::acl::{DEFAULT_USER, FileError, Rules, RulesError};
-use command::login::Login;
-use command::{CommandTable, Host};
 use config::{Settings, UserLine};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,7 +54,7 @@ pub fn set_users(host: &Host, settings: &Settings) -> Result<(), UsersError> {
 
 /// Creates the user of a line.
 fn set_user(host: &Host, line: &UserLine) -> Result<(), UsersError> {
-    let (users, table) = (&host.part::<Login>().users, host.part::<Arc<CommandTable>>());
+    let (users, table) = (&host.login.users, &host.table);
     // `default` is there already, with every right.
     let rules: Vec<&[u8]> = std::iter::once(&b"reset"[..]).chain(line.rules().iter().map(Vec::as_slice)).collect();
     users.set(line.name(), &rules, table).map_err(|error| {
@@ -73,7 +72,7 @@ pub(crate) fn user_lines(host: &Host, settings: &Settings) -> Vec<UserLine> {
     let password = settings.requirepass.expose();
     let mut usual = Rules::all();
     usual.set_password(Some(password).filter(|password| !password.is_empty()));
-    let users = host.part::<Login>().users.all();
+    let users = host.login.users.all();
     let is_told = |user: &&Arc<command::acl::User>| user.name() != DEFAULT_USER || *user.rules() != usual;
     let line = |user: &Arc<command::acl::User>| {
         let rules = user.rules().describe();

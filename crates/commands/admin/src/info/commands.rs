@@ -3,14 +3,14 @@
 use super::line_of_family;
 use crate::histogram::Histogram;
 use crate::{Configuration, Figures};
-use command::{CommandTable, Ctx};
+use command::Ctx;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Calls, time, refusals and failures.
 pub(super) fn statistics(ctx: &mut Ctx<'_>, text: &mut String) {
     let figures = ctx.host.part::<Arc<Figures>>();
-    for ((name, _), index) in ctx.host.part::<Arc<CommandTable>>().rows().iter().zip(0u32..) {
+    for ((name, _), index) in ctx.host.table.rows().iter().zip(0u32..) {
         let sum = |figure: fn(&command::stats::CommandStats) -> u64| {
             figures.sum_stats(|stats| stats.command(index).map_or(0, figure))
         };
@@ -52,7 +52,7 @@ pub(super) fn latencies(ctx: &mut Ctx<'_>, text: &mut String) {
         return;
     }
     let figures = ctx.host.part::<Arc<Figures>>();
-    for ((name, _), index) in ctx.host.part::<Arc<CommandTable>>().rows().iter().zip(0u32..) {
+    for ((name, _), index) in ctx.host.table.rows().iter().zip(0u32..) {
         let histogram = Histogram::of(figures, index);
         if histogram.calls == 0 {
             continue;

@@ -10,11 +10,9 @@ use base::figures::{self as fields, Figure};
 use cmdlog::LogMode;
 use command::Ctx;
 use command::acl::Reason;
-use command::clients::{ClientFlags, Clients};
-use command::login::Login;
-use command::pause::Pause;
+use command::clients::ClientFlags;
 use durability::{Durability, FlushStatus, LoadingStatus};
-use push::{Kind, PubSub, Tracking};
+use push::Kind;
 use replication::{Copied, LinkState, Role};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -112,7 +110,7 @@ pub(super) fn compression(ctx: &mut Ctx<'_>, text: &mut String) {
 }
 
 pub(super) fn clients(ctx: &mut Ctx<'_>, text: &mut String) {
-    let clients = ctx.host.part::<Clients>();
+    let clients = &ctx.host.clients;
     let all = clients.all();
     let watched: Vec<usize> = all.iter().map(|client| client.watched()).filter(|keys| *keys > 0).collect();
     let largest =
@@ -123,7 +121,7 @@ pub(super) fn clients(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, &fields::CLIENT_RECENT_MAX_INPUT_BUFFER, largest(|held| held.input_bytes));
     line(text, &fields::CLIENT_RECENT_MAX_OUTPUT_BUFFER, largest(|held| held.unsent_bytes));
     line(text, &fields::BLOCKED_CLIENTS, all.iter().filter(|client| client.is_blocked()).count());
-    line(text, &fields::TRACKING_CLIENTS, ctx.host.part::<Arc<Tracking>>().client_count());
+    line(text, &fields::TRACKING_CLIENTS, ctx.host.tracking.client_count());
     line(text, &fields::PUBSUB_CLIENTS, all.iter().filter(|it| it.flags().contains(ClientFlags::SUBSCRIBER)).count());
     line(text, &fields::WATCHING_CLIENTS, watched.len());
     line(text, &fields::CLIENTS_IN_TIMEOUT_TABLE, 0);
@@ -131,7 +129,7 @@ pub(super) fn clients(ctx: &mut Ctx<'_>, text: &mut String) {
     let awaited = &ctx.host.part::<Arc<Store>>().awaited_keys;
     line(text, &fields::TOTAL_BLOCKING_KEYS, awaited.keys());
     line(text, &fields::TOTAL_BLOCKING_KEYS_ON_NOKEY, awaited.absent());
-    let (now, pause) = (ctx.now(), ctx.host.part::<Pause>());
+    let (now, pause) = (ctx.now(), &ctx.host.pause);
     let paused = match pause.is_active(now) {
         false => "none",
         true if pause.is_paused(now, command::Flags::empty()) => "all",
@@ -451,7 +449,7 @@ fn memory_only(text: &mut String, changes: u64, started_at: base::UnixMs) {
 
 pub(super) fn stats(ctx: &mut Ctx<'_>, text: &mut String) {
     let evicted_scripts = script::figures::figures(ctx).evicted;
-    let (figures, clients) = (ctx.host.part::<Arc<Figures>>(), ctx.host.part::<Clients>());
+    let (figures, clients) = (ctx.host.part::<Arc<Figures>>(), &ctx.host.clients);
     let rates = figures.rates();
     let kilobytes = |bytes: u64| format!("{:.2}", bytes as f64 / 1024.0);
     line(text, &fields::TOTAL_CONNECTIONS_RECEIVED, clients.accepted());
@@ -481,7 +479,7 @@ pub(super) fn stats(ctx: &mut Ctx<'_>, text: &mut String) {
     zeros(text, &[&fields::TOTAL_EVICTION_EXCEEDED_TIME, &fields::CURRENT_EVICTION_EXCEEDED_TIME]);
     line(text, &fields::KEYSPACE_HITS, figures.sum_stats(|stats| stats.keyspace_hits.get()));
     line(text, &fields::KEYSPACE_MISSES, figures.sum_stats(|stats| stats.keyspace_misses.get()));
-    let pubsub = ctx.host.part::<Arc<PubSub>>();
+    let pubsub = &ctx.host.pubsub;
     line(text, &fields::PUBSUB_CHANNELS, pubsub.count(Kind::Channel));
     line(text, &fields::PUBSUB_PATTERNS, pubsub.count(Kind::Pattern));
     line(text, &fields::PUBSUBSHARD_CHANNELS, pubsub.count(Kind::ShardChannel));
@@ -500,7 +498,7 @@ pub(super) fn stats(ctx: &mut Ctx<'_>, text: &mut String) {
             &fields::CURRENT_ACTIVE_DEFRAG_TIME,
         ],
     );
-    let (keys, items, prefixes) = ctx.host.part::<Arc<Tracking>>().counts();
+    let (keys, items, prefixes) = ctx.host.tracking.counts();
     line(text, &fields::TRACKING_TOTAL_KEYS, keys);
     line(text, &fields::TRACKING_TOTAL_ITEMS, items);
     line(text, &fields::TRACKING_TOTAL_PREFIXES, prefixes);
@@ -512,7 +510,7 @@ pub(super) fn stats(ctx: &mut Ctx<'_>, text: &mut String) {
     zeros(text, &[&fields::IO_THREADED_READS_PROCESSED, &fields::IO_THREADED_WRITES_PROCESSED]);
     line(text, &fields::CLIENT_QUERY_BUFFER_LIMIT_DISCONNECTIONS, clients.query_limited());
     line(text, &fields::CLIENT_OUTPUT_BUFFER_LIMIT_DISCONNECTIONS, clients.output_limited());
-    let denials = &ctx.host.part::<Login>().log;
+    let denials = &ctx.host.login.log;
     line(text, &fields::ACL_ACCESS_DENIED_AUTH, denials.count(Reason::Login));
     line(text, &fields::ACL_ACCESS_DENIED_CMD, denials.count(Reason::Command));
     line(text, &fields::ACL_ACCESS_DENIED_KEY, denials.count(Reason::Key));

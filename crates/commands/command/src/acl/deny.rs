@@ -2,8 +2,6 @@
 
 use super::check::{Denied, Reason, check};
 use super::log::Origin;
-use crate::clients::Clients;
-use crate::login::Login;
 use crate::redis::client_line;
 use crate::table::Row;
 use crate::{Args, Host, Session};
@@ -28,7 +26,7 @@ pub fn denial(
     now: UnixMs,
 ) -> Option<Denial> {
     let user = &session.user;
-    let scope = host.part::<Login>().users.scope(session.db);
+    let scope = host.login.users.scope(session.db);
     let denied = check(&user.rules(), row, args, scope).err()?;
     Some(note(session, host, (row, args), denied, origin, now))
 }
@@ -41,12 +39,12 @@ fn note(
     origin: Origin,
     now: UnixMs,
 ) -> Denial {
-    let clients = host.part::<Clients>();
+    let clients = &host.clients;
     let name = clients.command_name(row.index.into()).unwrap_or(row.spec.name);
     let object = denied.object(name, args);
     let user = session.user.name();
     let client = client_line::shown(clients, &session.info, name, now);
-    let login = host.part::<Login>();
+    let login = &host.login;
     login.log.note(denied.reason, origin, object, user, client, now);
     login.audit.denied(session, (name, origin), (denied.reason, object), now);
     Denial { reason: denied.reason, text: denied.text(user, object, false) }

@@ -1,7 +1,6 @@
 //! Strings as bits.
 
 use crate::error::{self, Stop};
-use crate::limits::StringLimit;
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use types::bitmap::{Operation, Stretch};
@@ -19,7 +18,7 @@ pub(super) fn bit_offset(ctx: &Ctx<'_>, index: usize, field_bits: Option<u64>) -
         ([b'#', number @ ..], Some(bits)) => (number, bits as i64),
         (number, _) => (number, 1),
     };
-    let limit = ctx.host.part::<StringLimit>().bytes();
+    let limit = ctx.host.string_limit.bytes();
     types::string::parse_integer(number)
         // Where the product leaves 64 bits, clients of Valkey see it wrapped.
         .map(|number| number.wrapping_mul(scale))

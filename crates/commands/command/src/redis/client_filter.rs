@@ -4,7 +4,6 @@
 use super::client_line::flag_letters;
 use crate::clients::{ClientFlags, ClientInfo};
 use crate::error::{self, Stop, shown};
-use crate::login::Login;
 use crate::{Args, Ctx};
 use base::{DbIndex, UnixMs};
 use types::string::parse_integer;
@@ -129,7 +128,7 @@ impl Filter {
                 b"maxage" if wanted => Test::Age(positive(value, "maxage")?),
                 b"idle" if wanted => Test::Idle(positive(value, "idle")?),
                 b"type" => Test::Type(ClientType::parse(value)?),
-                b"user" if ctx.host.part::<Login>().users.find(value).is_some() => Test::User(value.to_vec()),
+                b"user" if ctx.host.login.users.find(value).is_some() => Test::User(value.to_vec()),
                 b"user" => return Err(error::repeating("ERR No such user '", value, "'")),
                 b"addr" => Test::Address(value.to_vec()),
                 b"laddr" => Test::LocalAddress(value.to_vec()),

@@ -99,7 +99,7 @@ fn list(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         return Err(error::SYNTAX);
     }
     let (filter, now) = (Filter::parse(ctx, 2)?, ctx.now());
-    let (clients, own) = (ctx.host.part::<Clients>(), ctx.session.id);
+    let (clients, own) = (&ctx.host.clients, ctx.session.id);
     ctx.session.info.update_session(ctx.session, ctx.reply.protocol(), now);
     let mut lines = String::new();
     for info in clients.all() {
@@ -212,7 +212,7 @@ pub(super) static KILL: CommandSpec = CommandSpec {
 };
 
 fn kill(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let (clients, now) = (ctx.host.part::<Clients>(), ctx.now());
+    let (clients, now) = (&ctx.host.clients, ctx.now());
     ctx.session.info.update_session(ctx.session, ctx.reply.protocol(), now);
     // One argument is an address, and its connection is closed even if it is this one.
     if ctx.args.len() == 3 {

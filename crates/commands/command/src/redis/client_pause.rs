@@ -1,8 +1,8 @@
 //! CLIENT PAUSE, UNPAUSE and UNBLOCK.
 
-use crate::clients::{Clients, Unblock};
+use crate::clients::Unblock;
 use crate::error::{self, Stop};
-use crate::pause::{Pause, Paused};
+use crate::pause::Paused;
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, Locks, Run};
 use types::string::parse_integer;
@@ -44,7 +44,7 @@ fn pause(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     }
     let now = ctx.now();
     let until = now.checked_add(timeout_ms).ok_or(Stop::error("ERR timeout is out of range"))?;
-    ctx.host.part::<Pause>().pause(now, until, what);
+    ctx.host.pause.pause(now, until, what);
     ctx.reply.ok();
     Ok(())
 }
@@ -67,7 +67,7 @@ pub(super) static UNPAUSE: CommandSpec = CommandSpec {
 };
 
 fn unpause(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    ctx.host.part::<Pause>().unpause();
+    ctx.host.pause.unpause();
     ctx.reply.ok();
     Ok(())
 }
@@ -100,7 +100,7 @@ fn unblock(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     }
     let id = parse_integer(&ctx.args[2]).ok_or(error::NOT_INTEGER)?;
     let how = if ctx.args.len() == 4 && ctx.is_word(3, "error") { Unblock::Error } else { Unblock::Timeout };
-    let is_unblocked = u64::try_from(id).is_ok_and(|id| ctx.host.part::<Clients>().unblock(id, how));
+    let is_unblocked = u64::try_from(id).is_ok_and(|id| ctx.host.clients.unblock(id, how));
     ctx.reply.integer(i64::from(is_unblocked));
     Ok(())
 }

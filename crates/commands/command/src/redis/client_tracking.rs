@@ -2,17 +2,15 @@
 
 use crate::Session;
 use crate::caching::{Caching, CachingMode};
-use crate::clients::Clients;
 use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, Host, Locks, Run};
-use push::{Tracker, Tracking};
-use std::sync::Arc;
+use push::Tracker;
 
 /// Ends tracking for a connection.
 pub fn stop_tracking(session: &mut Session, host: &Host) {
     if let Some(caching) = session.tracking.take() {
-        host.part::<Arc<Tracking>>().leave(session.id, caching.prefixes.iter().map(|prefix| &**prefix));
+        host.tracking.leave(session.id, caching.prefixes.iter().map(|prefix| &**prefix));
         session.info.update_tracking(session);
     }
 }
@@ -97,7 +95,7 @@ impl<'a> Options<'a> {
         if self.redirect.is_some() {
             return Err(Stop::error("ERR A client can only redirect to a single other client"));
         }
-        let target = u64::try_from(ctx.integer(index)?).ok().and_then(|id| ctx.host.part::<Clients>().find(id));
+        let target = u64::try_from(ctx.integer(index)?).ok().and_then(|id| ctx.host.clients.find(id));
         let target = target.ok_or(Stop::error("ERR The client ID you want redirect to does not exist"))?;
         Ok(target.receiver())
     }
@@ -186,7 +184,7 @@ fn track(ctx: &mut Ctx<'_>, options: &Options<'_>) -> Result<(), Stop> {
     let client = ctx.session.info.receiver();
     let Options { redirect, is_noloop, is_broadcast, .. } = *options;
     let tracker = Tracker { client, redirect, is_noloop, is_broadcast };
-    ctx.host.part::<Arc<Tracking>>().enter(tracker, prefixes);
+    ctx.host.tracking.enter(tracker, prefixes);
     ctx.session.info.update_tracking(ctx.session);
     Ok(())
 }

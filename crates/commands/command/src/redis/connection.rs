@@ -2,9 +2,8 @@
 
 use crate::acl::{Origin, Reason, User};
 use crate::audit::Proof;
-use crate::clients::Clients;
 use crate::error::{self, Stop};
-use crate::login::{self, Attempt, Login, WRONG_PASSWORD};
+use crate::login::{self, Attempt, WRONG_PASSWORD};
 use crate::redis::client::{check_name, name_connection};
 use crate::redis::client_line;
 use crate::redis::client_tracking::stop_tracking;
@@ -53,7 +52,7 @@ static AUTH: CommandSpec = CommandSpec {
 fn auth(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let args = ctx.args;
     let (user, password): (&[u8], usize) = match args.len() {
-        2 if ctx.host.part::<Login>().users.default_user().rules().needs_no_password => {
+        2 if ctx.host.login.users.default_user().rules().needs_no_password => {
             return Err(Stop::error(
                 "ERR AUTH <password> called without any password configured for the default user. Are you sure your \
                  configuration is correct?",
@@ -85,22 +84,22 @@ fn admit(ctx: &mut Ctx<'_>, name: &[u8], attempt: Attempt) -> Result<(), Stop> {
 /// Logs a connection in, and notes it in the audit log.
 pub fn accept(session: &mut Session, host: &Host, user: Arc<User>, proof: Proof<'_>, now: UnixMs) {
     session.log_in(user);
-    host.part::<Login>().audit.login(session, (session.user.name(), proof), true, now);
+    host.login.audit.login(session, (session.user.name(), proof), true, now);
 }
 
 /// Notes a wrong password or an unknown user in ACL LOG and in the audit log.
 pub fn note_refusal(session: &Session, host: &Host, command: &str, object: &[u8], user: &[u8], now: UnixMs) {
     let origin = if session.running.is_some() { Origin::Multi } else { Origin::TopLevel };
-    let client = client_line::shown(host.part::<Clients>(), &session.info, command, now);
-    let login = host.part::<Login>();
+    let client = client_line::shown(&host.clients, &session.info, command, now);
+    let login = &host.login;
     login.log.note(Reason::Login, origin, object, user, client, now);
     login.audit.login(session, (user, Proof::Password), false, now);
 }
 
 /// Notes a certificate whose name is not that of a user who may log in.
 pub fn note_certificate(session: &Session, host: &Host, name: &str, now: UnixMs) {
-    let client = client_line::shown(host.part::<Clients>(), &session.info, "", now);
-    let (login, user) = (host.part::<Login>(), name.as_bytes());
+    let client = client_line::shown(&host.clients, &session.info, "", now);
+    let (login, user) = (&host.login, name.as_bytes());
     login.log.note(Reason::Certificate, Origin::TopLevel, b"", user, client, now);
     login.audit.login(session, (user, Proof::Certificate(name)), false, now);
 }
@@ -334,7 +333,7 @@ fn reset(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     session.no_touch = false;
     session.no_evict = false;
     session.read_only = false;
-    session.log_out(ctx.host.part::<Login>().users.default_user());
+    session.log_out(ctx.host.login.users.default_user());
     name_connection(session, Default::default());
     session.db = DbIndex(0);
     ctx.ks.select(DbIndex(0));

@@ -1,7 +1,7 @@
 //! Values as bytes that other servers load, and back: DUMP, RESTORE.
 
 use crate::error::{self, Stop};
-use crate::limits::{REPLY_BYTES_MAX, StampMeaning, StringLimit};
+use crate::limits::REPLY_BYTES_MAX;
 use crate::spec::{Argument, Docs};
 use crate::work::thread::Operand;
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
@@ -158,7 +158,7 @@ fn restore(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     }
     let expire_at = options.expiration(ctx)?;
 
-    let limit = ctx.host.part::<StringLimit>().bytes();
+    let limit = ctx.host.string_limit.bytes();
     if let Value::Shared(payload) = ctx.value(3) {
         let (maker, payload) = (Maker::of(ctx.ks), payload.clone());
         let read = ctx.made_elsewhere(Operand::Bytes(payload.clone()), move || Read::of(&payload, limit, &maker))?;
@@ -274,7 +274,7 @@ impl Options {
 
     /// What the policy in force wants to know of the key's use.
     fn usage(&self, ctx: &Ctx<'_>) -> Option<Usage> {
-        match ctx.host.part::<StampMeaning>().is_frequency() {
+        match ctx.host.stamp_meaning.is_frequency() {
             true => self.frequency.map(Usage::Frequency),
             false => self.idle_seconds.map(Usage::IdleSeconds),
         }

@@ -1,7 +1,6 @@
 //! HyperLogLogs: counting different elements in little memory.
 
 use crate::error::Stop;
-use crate::limits::SparseLimit;
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 
@@ -28,7 +27,7 @@ static PFADD: CommandSpec = CommandSpec {
 
 fn pfadd(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(1);
-    let limit = ctx.host.part::<SparseLimit>().bytes();
+    let limit = ctx.host.sparse_limit.bytes();
     let changed = types::hyperloglog::add(ctx.ks, &key, ctx.args.from(2), limit)?;
     ctx.reply.integer(i64::from(changed));
     Ok(())
@@ -89,7 +88,7 @@ static PFMERGE: CommandSpec = CommandSpec {
 
 fn pfmerge(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let to = ctx.key(1);
-    let limit = ctx.host.part::<SparseLimit>().bytes();
+    let limit = ctx.host.sparse_limit.bytes();
     types::hyperloglog::merge(ctx.ks, &to, ctx.args.from(2), limit)?;
     ctx.reply.ok();
     Ok(())

@@ -1,7 +1,6 @@
 //! The longest common subsequence of two strings.
 
 use crate::error::{self, Stop};
-use crate::limits::StringLimit;
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use proto::ReplyBuffer;
@@ -49,7 +48,7 @@ fn lcs(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let (a, b) = (string(ctx, 1)?, string(ctx, 2)?);
     let (a, b) = (a.value().bytes(), b.value().bytes());
     let wanted = Wanted::parse(ctx)?;
-    let limit = ctx.host.part::<StringLimit>().bytes();
+    let limit = ctx.host.string_limit.bytes();
     if wanted.len {
         ctx.reply.integer(types::lcs::length(a, b, limit)? as i64);
         return Ok(());

@@ -1,10 +1,9 @@
 //! MIGRATE: keys to another server, and away from here.
 
-use crate::clients::Clients;
 use crate::error::{self, Stop};
 use crate::limits::REPLY_BYTES_MAX;
 use crate::spec::{Argument, Docs, Keyword};
-use crate::work::remote::{Content, Migration, Migrator, RemoteWork, SendOutcome, Sending, SentKey};
+use crate::work::remote::{Content, Migration, RemoteWork, SendOutcome, Sending, SentKey};
 use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -173,7 +172,7 @@ fn send(ctx: &mut Ctx<'_>, options: &Options, keys: Vec<SentKey>, arrived: Vec<S
     if !ctx.may_begin_work() {
         return Err(IN_TRANSACTION);
     }
-    let migrator = ctx.host.find::<Arc<dyn Migrator>>().ok_or(NO_MIGRATOR)?;
+    let migrator = ctx.host.migrator.as_ref().ok_or(NO_MIGRATOR)?;
     let text = |at: usize| String::from_utf8_lossy(&ctx.args[at]).into_owned();
     let login = options.login.clone().map(|at| ctx.args[at].to_vec()).collect();
     let migration = Migration {
@@ -186,7 +185,7 @@ fn send(ctx: &mut Ctx<'_>, options: &Options, keys: Vec<SentKey>, arrived: Vec<S
         arrived,
     };
     let info = &ctx.session.info;
-    let closer = ctx.host.find::<Clients>().and_then(Clients::closer);
+    let closer = ctx.host.clients.closer();
     let sending = Arc::new(Sending::new(migration, info.worker(), info.id, closer));
     migrator.send(sending.clone());
     Err(ctx.begin_work(RemoteWork(sending)))

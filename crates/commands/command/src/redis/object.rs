@@ -1,7 +1,6 @@
 //! How values are stored.
 
 use crate::error::Stop;
-use crate::limits::StampMeaning;
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use engine::Entry;
@@ -102,7 +101,7 @@ static FREQ: CommandSpec = CommandSpec {
 };
 
 fn freq(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let counted = ctx.host.part::<StampMeaning>().is_frequency();
+    let counted = ctx.host.stamp_meaning.is_frequency();
     reply_entry(ctx, |entry| if counted { Shown::Frequency(entry.stamp) } else { Shown::Refused(NO_FREQUENCY) })
 }
 
@@ -168,7 +167,7 @@ static IDLETIME: CommandSpec = CommandSpec {
 };
 
 fn idletime(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let counted = ctx.host.part::<StampMeaning>().is_frequency();
+    let counted = ctx.host.stamp_meaning.is_frequency();
     reply_entry(ctx, |entry| if counted { Shown::Refused(NO_IDLE_TIME) } else { Shown::Idle(entry.stamp) })
 }
 

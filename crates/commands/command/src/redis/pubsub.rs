@@ -8,8 +8,7 @@ use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, Host, KeyFlags, KeySpec, Locks, Run, Session};
 use proto::Protocol;
 use push::pubsub::From;
-use push::{Kind, PubSub, Subscriptions};
-use std::sync::Arc;
+use push::{Kind, Subscriptions};
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] =
@@ -23,7 +22,7 @@ pub fn is_confined(session: &Session, protocol: Protocol) -> bool {
 /// Ends all subscriptions of a connection, without confirmations.
 pub fn leave_all(session: &mut Session, host: &Host) {
     if let Some(mut subscriptions) = session.subscriptions.take() {
-        host.part::<Arc<PubSub>>().leave(&mut subscriptions, session.info.receiver());
+        host.pubsub.leave(&mut subscriptions, session.info.receiver());
         session.info.update_subscriptions(session);
     }
 }
@@ -137,7 +136,7 @@ static SUNSUBSCRIBE: CommandSpec = CommandSpec {
 };
 
 fn subscribe(ctx: &mut Ctx<'_>, kind: Kind) -> Result<(), Stop> {
-    let (pubsub, receiver) = (ctx.host.part::<Arc<PubSub>>(), ctx.session.info.receiver());
+    let (pubsub, receiver) = (&ctx.host.pubsub, ctx.session.info.receiver());
     for name in ctx.args.from(1) {
         let subscriptions = ctx.session.subscriptions.get_or_insert_default();
         pubsub.subscribe(subscriptions, receiver, kind, name);
@@ -149,7 +148,7 @@ fn subscribe(ctx: &mut Ctx<'_>, kind: Kind) -> Result<(), Stop> {
 }
 
 fn unsubscribe(ctx: &mut Ctx<'_>, kind: Kind) -> Result<(), Stop> {
-    let (pubsub, receiver) = (ctx.host.part::<Arc<PubSub>>(), ctx.session.info.receiver());
+    let (pubsub, receiver) = (&ctx.host.pubsub, ctx.session.info.receiver());
     let mut subscriptions = ctx.session.subscriptions.take().unwrap_or_default();
     let confirmation = confirmations(kind).1;
     let all = if ctx.args.len() > 1 { Vec::new() } else { subscriptions.names(kind) };
@@ -233,7 +232,7 @@ static SPUBLISH: CommandSpec = CommandSpec {
 };
 
 fn publish(ctx: &mut Ctx<'_>, kind: Kind) -> Result<(), Stop> {
-    let pubsub = ctx.host.part::<Arc<PubSub>>();
+    let pubsub = &ctx.host.pubsub;
     let (channel, text) = (&ctx.args[1], &ctx.args[2]);
     let is_sharded = kind == Kind::ShardChannel;
     // A message of a transaction is sent when that is done, after the events of the commands before it.

@@ -4,8 +4,7 @@ use crate::error::Stop;
 use crate::redis::pubsub::docs;
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, Locks, Run, error};
-use push::{Kind, PubSub};
-use std::sync::Arc;
+use push::Kind;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&PUBSUB];
@@ -73,7 +72,7 @@ fn channels(ctx: &mut Ctx<'_>, kind: Kind) -> Result<(), Stop> {
             "'. Try PUBSUB HELP.",
         ));
     }
-    let names = ctx.host.part::<Arc<PubSub>>().active(kind, ctx.args.bytes(2));
+    let names = ctx.host.pubsub.active(kind, ctx.args.bytes(2));
     ctx.reply.array(names.len());
     names.iter().for_each(|name| ctx.reply.bulk(name));
     Ok(())
@@ -81,7 +80,7 @@ fn channels(ctx: &mut Ctx<'_>, kind: Kind) -> Result<(), Stop> {
 
 static NUMPAT: CommandSpec =
     subcommand("numpat", 2, &docs("Counts the patterns with subscribers.", "2.8.0", "O(1)"), |ctx| {
-        let patterns = ctx.host.part::<Arc<PubSub>>().count(Kind::Pattern);
+        let patterns = ctx.host.pubsub.count(Kind::Pattern);
         ctx.reply.integer(patterns as i64);
         Ok(())
     });
@@ -115,7 +114,7 @@ static SHARDNUMSUB: CommandSpec = subcommand(
 );
 
 fn subscribers(ctx: &mut Ctx<'_>, kind: Kind) -> Result<(), Stop> {
-    let pubsub = ctx.host.part::<Arc<PubSub>>();
+    let pubsub = &ctx.host.pubsub;
     ctx.reply.array(ctx.args.len().saturating_sub(2).saturating_mul(2));
     for channel in ctx.args.from(2) {
         ctx.reply.bulk(channel);

@@ -1,9 +1,7 @@
 //! SORT: elements in another order, and values of other keys in their place.
 
 use crate::acl::may_read_all_keys;
-use crate::clients::Clients;
 use crate::error::{self, Stop};
-use crate::login::Login;
 use crate::spec::{Argument, Docs, Find};
 use crate::work::thread::Operand;
 use crate::{Args, Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
@@ -156,8 +154,8 @@ fn sort_ro(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 fn may_follow_patterns(ctx: &Ctx<'_>) -> bool {
     let session = &*ctx.session;
     session.is_unrestricted()
-        || ctx.host.part::<Clients>().row_of(ctx.spec).is_some_and(|row| {
-            may_read_all_keys(&session.user.rules(), &row, &ctx.args, ctx.host.part::<Login>().users.scope(session.db))
+        || ctx.host.clients.row_of(ctx.spec).is_some_and(|row| {
+            may_read_all_keys(&session.user.rules(), &row, &ctx.args, ctx.host.login.users.scope(session.db))
         })
 }
 

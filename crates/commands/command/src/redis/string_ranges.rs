@@ -2,7 +2,6 @@
 
 use super::string::reply_value;
 use crate::error::Stop;
-use crate::limits::StringLimit;
 use crate::spec::{Argument, Docs};
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 
@@ -29,7 +28,7 @@ static APPEND: CommandSpec = CommandSpec {
 
 fn append(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let (key, value) = (ctx.key(1), ctx.value(2));
-    let limit = ctx.host.part::<StringLimit>().bytes();
+    let limit = ctx.host.string_limit.bytes();
     let len = types::range::append(ctx.ks, &key, value, limit)?;
     ctx.reply.integer(len as i64);
     Ok(())
@@ -99,7 +98,7 @@ static SETRANGE: CommandSpec = CommandSpec {
 fn setrange(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let (key, value) = (ctx.key(1), ctx.value(3));
     let offset = u64::try_from(ctx.integer(2)?).map_err(|_| Stop::error("ERR offset is out of range"))?;
-    let limit = ctx.host.part::<StringLimit>().bytes();
+    let limit = ctx.host.string_limit.bytes();
     let len = types::range::set(ctx.ks, &key, offset, value, limit)?;
     ctx.reply.integer(len as i64);
     Ok(())

@@ -4,7 +4,7 @@
 //! changes are one record of the log. So it is strictly serializable, whatever its keys.
 
 use crate::acl::{Origin, denial};
-use crate::call::{Done, Observer, call_at_once, fail};
+use crate::call::{Done, call_at_once, fail};
 use crate::error::{self, Stop};
 use crate::session::{Transaction, WatchedKey};
 use crate::spec::{Argument, Docs};
@@ -13,7 +13,6 @@ use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::DbIndex;
 use base::integer::parse_integer;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&MULTI, &EXEC, &DISCARD, &WATCH, &UNWATCH];
@@ -87,7 +86,7 @@ fn exec(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 }
 
 fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
-    let observer = ctx.host.find::<Arc<dyn Observer>>();
+    let observer = ctx.host.observer.as_ref();
     let (whole, mut fits) = (ctx.reply.mark(), Ok(()));
     ctx.reply.array(transaction.queue.len());
     for queued in &transaction.queue {

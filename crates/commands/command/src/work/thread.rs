@@ -10,7 +10,6 @@
 //! It is a [`Work`] like those that are done in steps, and F1 to F4 of that module hold for it as well. An operand that
 //! the request itself contains never changes.
 
-use crate::clients::Clients;
 use crate::work::steps::Work;
 use crate::{Ctx, Stop};
 use engine::{SharedBig, SharedBytes};
@@ -248,7 +247,7 @@ impl Ctx<'_> {
     /// Has this client's worker run the request again.
     fn wake(&self) -> Wake {
         let (worker, client) = (self.session.info.worker(), self.session.info.id);
-        let closer = self.host.find::<Clients>().and_then(Clients::closer);
+        let closer = self.host.clients.closer();
         Box::new(move || closer.into_iter().for_each(|closer| closer.end_wait(worker, client)))
     }
 }

@@ -12,16 +12,12 @@ use base::hash::KeyHasher;
 use base::{DbIndex, KeyspaceId, Rng, UnixMs};
 use cmdlog::RecordBuilder;
 use command::call::call;
-use command::clients::{Address, Clients};
-use command::limits::{SparseLimit, StampMeaning, StringLimit};
-use command::login::Login;
-use command::pause::Pause;
+use command::clients::Address;
 use command::stats::WorkerStats;
 use command::{Args, CommandTable, Ctx, Host, Locks, Session, Stop};
 use engine::model::ModelEngine;
 use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, Left, ScanStep, Type};
 use proto::{Protocol, ReplyBuffer, Span};
-use push::{Outlets, PubSub, Tracking};
 use std::collections::BTreeMap;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -41,7 +37,6 @@ pub enum Fetching {
 
 /// A store and one connection to it.
 pub struct Connection {
-    table: CommandTable,
     /// The parts commands look at; their settings may be changed.
     pub host: Host,
     stats: WorkerStats,
@@ -54,22 +49,13 @@ pub struct Connection {
 impl Connection {
     /// A connection to an empty store.
     pub fn new(protocol: Protocol, fetching: Fetching) -> Self {
-        let table = CommandTable::new(command::redis::FAMILIES);
-        let stats = WorkerStats::new(table.rows().len());
-        let host = Host::default()
-            .with(StringLimit::default())
-            .with(SparseLimit::default())
-            .with(StampMeaning::default())
-            .with(Login::default())
-            .with(Pause::default())
-            .with(Arc::new(PubSub::new(Arc::new(Outlets::new(1, |_| {})))))
-            .with(Arc::new(Tracking::new(Arc::new(Outlets::new(1, |_| {})), |_| {})))
-            .with(Clients::new(&table));
+        let host = Host::alone(Arc::new(CommandTable::new(command::redis::FAMILIES)));
+        let stats = WorkerStats::new(host.table.rows().len());
         let keyspaces = Keyspaces::new(fetching);
         let address = |port| Address::Tcp(([127, 0, 0, 1], port).into());
-        let info = host.part::<Clients>().connect(address(50_000), address(6379), 8, 0, keyspaces.now);
+        let info = host.clients.connect(address(50_000), address(6379), 8, 0, keyspaces.now);
         let session = Session::of(info.expect("room for a client"), true);
-        Self { table, host, stats, keyspaces, session, reply: ReplyBuffer::new(protocol) }
+        Self { host, stats, keyspaces, session, reply: ReplyBuffer::new(protocol) }
     }
 
     /// Lets time pass.
@@ -93,7 +79,7 @@ impl Connection {
         }
         let args = Args::new(&input, &spans, &[]);
         let mark = self.reply.mark();
-        match self.table.resolve(&args) {
+        match self.host.table.resolve(&args) {
             Ok(row) => self.call(&row, args),
             Err(Stop::Error(text)) => self.reply.error(text.as_bytes()),
             Err(Stop::Fetch) => unreachable!("no row is needed to find a command"),

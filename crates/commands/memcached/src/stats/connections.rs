@@ -3,7 +3,7 @@
 use super::line;
 use admin::Configuration;
 use command::Ctx;
-use command::clients::{Address, ClientInfo, Clients};
+use command::clients::{Address, ClientInfo};
 
 /// `stats conns`
 pub fn lines(ctx: &mut Ctx<'_>) {
@@ -14,7 +14,7 @@ pub fn lines(ctx: &mut Ctx<'_>) {
         show("state", "conn_listening");
     }
     let (own, now) = (ctx.session.info.id, ctx.now());
-    for client in ctx.host.part::<Clients>().all() {
+    for client in ctx.host.clients.all() {
         let mut show = |name: &str, value: String| line(ctx, &format!("{}:{name}", client.id), value);
         show("addr", shown(&client.address));
         show("listen_addr", shown(&client.local_address));

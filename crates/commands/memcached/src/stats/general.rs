@@ -5,8 +5,7 @@ use crate::details::Details;
 use crate::service::MEMCACHED_VERSION;
 use crate::tally::{self, Op, Outcome};
 use admin::{About, Configuration, Figures, about};
-use command::clients::Clients;
-use command::{CommandTable, Ctx, Host};
+use command::{Ctx, Host};
 use std::sync::Arc;
 use store::Store;
 
@@ -84,7 +83,7 @@ fn process(ctx: &mut Ctx<'_>) {
 }
 
 fn connections(ctx: &mut Ctx<'_>) {
-    let (clients, settings) = (ctx.host.part::<Clients>(), ctx.host.part::<Configuration>().current());
+    let (clients, settings) = (&ctx.host.clients, ctx.host.part::<Configuration>().current());
     let (count, accepted, rejected) = (clients.count(), clients.accepted(), clients.rejected());
     let is_accepting = count < clients.limit();
     line(ctx, "max_connections", settings.maxclients);
@@ -211,7 +210,7 @@ pub(super) fn count(host: &Host, op: Op, outcome: Outcome) -> u64 {
 /// Calls of these commands of memcached clients.
 pub(super) fn calls(host: &Host, names: &[&str]) -> u64 {
     let figures = host.part::<Arc<Figures>>();
-    let rows = host.part::<Arc<CommandTable>>().rows().iter().zip(0u32..);
+    let rows = host.table.rows().iter().zip(0u32..);
     let is_asked = |full: &str| full.strip_prefix("memcached|").is_some_and(|name| names.contains(&name));
     let calls = |index: u32| figures.sum_stats(|stats| stats.command(index).map_or(0, |command| command.calls.get()));
     rows.filter(|((name, _), _)| is_asked(name)).map(|(_, index)| calls(index)).fold(0, u64::saturating_add)

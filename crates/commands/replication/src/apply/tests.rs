@@ -5,7 +5,6 @@ use crate::spool::Spool;
 use base::clock::ManualClock;
 use base::random::SeededEntropy;
 use command::CommandTable;
-use command::limits::{SparseLimit, StampMeaning, StringLimit};
 use engine::Effect;
 use std::path::Path;
 use store::shard::ShardEngine;
@@ -61,10 +60,10 @@ impl Follower {
             log: None,
             engine: |engine| ShardEngine::Memory(Box::new(engine)),
         }));
-        let runner = Runner::new(Arc::new(CommandTable::new(command::redis::FAMILIES)));
+        let table = Arc::new(CommandTable::new(command::redis::FAMILIES));
+        let runner = Runner::new(table.clone());
         let applier = Applier::new(store.clone(), clock, (runner, Scratch::default()), 0, 4);
-        let host = Host::default().with(StringLimit::default()).with(SparseLimit::default());
-        Self { store, applier, around: Around(host.with(StampMeaning::default())) }
+        Self { store, applier, around: Around(Host::alone(table)) }
     }
 
     /// Applies a piece of the stream that begins at the position, and then ends.

@@ -312,9 +312,7 @@ impl Executor {
         });
         if connection.unparsed.len() > self.limits.query_bytes_max {
             connection.session.close_after_replies = true;
-            if let Some(clients) = self.shared.host.find::<command::clients::Clients>() {
-                clients.count_query_limited();
-            }
+            self.shared.host.clients.count_query_limited();
             let why = format!("its request has {} bytes and is not complete", connection.unparsed.len());
             log_closing(&connection.session.info, &why, "client-query-buffer-limit");
             self.list(id);

@@ -1,7 +1,6 @@
 //! Connections follow changes of their users: before each turn and each batch, one comparison of a counter.
 
 use super::Executor;
-use command::clients::Clients;
 use command::login::Login;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +40,7 @@ impl Executor {
     pub(super) fn follow_user_of(&mut self, id: usize) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if connection.session.follow_users(self.users.seen) {
-            self.shared.host.part::<Clients>().kill(connection.session.id);
+            self.shared.host.clients.kill(connection.session.id);
         }
     }
 }

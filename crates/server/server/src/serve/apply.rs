@@ -11,7 +11,6 @@ use crate::store_settings::follow_settings;
 use admin::Apply;
 use config::{Directive, MemoryShare, Refused, RewriteError, Settings};
 use durability::{Durability, Policy, Tell};
-use push::Tracking;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -46,7 +45,7 @@ impl Apply for Applied {
         *shared.limits.write() = ClientLimits::of(settings);
         follow_settings(&shared.store, settings);
         shared.store.notices.ask_for_events(classes_of(&settings.keyspace_events));
-        let tracking = shared.host.part::<Arc<Tracking>>();
+        let tracking = &shared.host.tracking;
         tracking.set_keys_max(usize::try_from(settings.tracked_keys_max).unwrap_or(usize::MAX));
         self.memory.set_limits(client_bytes_max(settings), settings.maxmemory_bytes);
         match row.name {

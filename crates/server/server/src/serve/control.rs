@@ -4,7 +4,6 @@ use crate::encryption;
 use crate::executor::Shared;
 use crate::observe::{self, Access, Asked, Visitor};
 use admin::{Configuration, ShutdownRequest};
-use command::login::Login;
 use command::stats::bucket_upper_ns;
 use config::Settings;
 use std::sync::{Arc, OnceLock, Weak};
@@ -52,7 +51,7 @@ impl Control {
     /// Has the file of the audit log opened again. False when there is none.
     pub fn reopen_audit_log(&self) -> bool {
         let Some(shared) = self.server.get().and_then(Weak::upgrade) else { return false };
-        let audit = &shared.host.part::<Login>().audit;
+        let audit = &shared.host.login.audit;
         audit.reopen();
         audit.is_on()
     }

@@ -14,9 +14,8 @@ use admin::Configuration;
 use base::DbIndex;
 use base::rate::OncePerSecond;
 use command::Session;
-use command::clients::{Address, Clients, TOO_MANY};
+use command::clients::{Address, TOO_MANY};
 use command::error;
-use command::login::Login;
 use config::Settings;
 use memcached::refusal;
 use proto::ReplyBuffer;
@@ -51,14 +50,14 @@ impl<'s> Dealer<'s> {
         let Some(mut socket) = self.with_tls(socket, kind) else { return };
         let language = kind.language;
         let host = &self.shared.host;
-        let (settings, clients) = (host.part::<Configuration>().current(), host.part::<Clients>());
+        let (settings, clients) = (host.part::<Configuration>().current(), &host.clients);
         socket.set_keepalive(settings.tcp_keepalive_seconds);
         let unix = || Address::Unix(settings.unixsocket.as_deref().unwrap_or("".as_ref()).to_string_lossy().into());
         let (peer, local) = match socket.addresses() {
             Some((peer, local)) => (Address::Tcp(peer), Address::Tcp(local)),
             None => (unix(), unix()),
         };
-        let user = host.part::<Login>().users.default_user();
+        let user = host.login.users.default_user();
         let authenticated = user.rules().is_open();
         if refuses(&settings, &peer, !authenticated) {
             clients.count_rejected();

@@ -8,7 +8,6 @@ use admin::hot_key_session::Totals;
 use admin::{Explanations, Figures};
 use base::ShardId;
 use durability::Durability;
-use push::Tracking;
 use std::sync::Arc;
 use std::thread;
 
@@ -45,7 +44,7 @@ pub(super) fn upkeep(
             let _ = thread::Builder::new().name("trim".to_owned()).spawn(heap::trim);
         }
         if let Some(shared) = shared.upgrade() {
-            shared.host.part::<Arc<Tracking>>().forget_excess();
+            shared.host.tracking.forget_excess();
             let figures = shared.host.part::<Arc<Figures>>();
             figures.sample(shared.store.clock.monotonic_ns(), shared.store.used_bytes());
             let totals = || Totals::of(figures, u32::try_from(shared.table.rows().len()).unwrap_or(u32::MAX));

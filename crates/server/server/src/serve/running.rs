@@ -20,9 +20,6 @@ use crate::replica::Replica;
 use crate::worker::{EventQueue, Worker};
 use admin::{Configuration, WorkerFigures};
 use base::{Clock, Entropy};
-use command::clients::Clients;
-use command::login::Login;
-use command::work::remote::Migrator;
 use config::{Loaded, PrimaryAddress, Settings};
 use durability::{Durability, Parts, Policy, Tell};
 use replication::Role;
@@ -81,7 +78,7 @@ impl Server {
         let held = memory.clone();
         assembly.store.count_others(move || held.held_bytes());
         memory.set_limits(client_bytes_max(&settings), settings.maxmemory_bytes);
-        assembly.part::<Clients>().set_closer(mailboxes.clone());
+        assembly.host.clients.set_closer(mailboxes.clone());
         let replicated = Arc::new(AtomicU64::new(0));
         let (kept, recover) = match keeping {
             Keeping::Memory(recover) => (None, recover),
@@ -118,7 +115,7 @@ impl Server {
             .with_some(kept.as_ref().map(|kept| kept.tell.clone()))
             .with_some(kept.as_ref().map(|kept| kept.role.clone()))
             .with_some(cluster_node::cluster(&settings))
-            .with::<Arc<dyn Migrator>>(Arc::new(Migrations::new(contexts.clone())))
+            .migrator(Arc::new(Migrations::new(contexts.clone())))
             .with(control.shutdown.clone())
             .with(contexts)
             .finish(Box::new(apply), fetches, Box::new(show))?;
@@ -132,14 +129,14 @@ impl Server {
     /// Begins the thread that writes the audit log, if there is one.
     pub(super) fn spawn_audit(&mut self) -> io::Result<Option<JoinHandle<()>>> {
         let Some(file) = self.audit.take() else { return Ok(None) };
-        let Some(lines) = self.shared.host.part::<Login>().audit.open() else { return Ok(None) };
+        let Some(lines) = self.shared.host.login.audit.open() else { return Ok(None) };
         let shared = self.shared.clone();
         let writer = thread::Builder::new().name("audit".to_owned()).spawn(move || {
             let rotation = || {
                 let settings = shared.host.part::<Configuration>().current();
                 Rotation { bytes_max: settings.audit_log_bytes_max, files_max: settings.audit_log_files_max }
             };
-            file.run(&lines, &shared.host.part::<Login>().audit, &*shared.store.clock, rotation);
+            file.run(&lines, &shared.host.login.audit, &*shared.store.clock, rotation);
         })?;
         Ok(Some(writer))
     }
