@@ -12,6 +12,7 @@
 //!     What it keeps between choices ([`Tree::memo`]) only saves work.
 //! C3. Each task drops a version, a run, or moves tables to an older place, so that picking comes to an end.
 
+mod deleted;
 mod estimate;
 mod execute;
 mod expire;
@@ -105,6 +106,11 @@ impl Policy {
     /// 8 runs a node.
     pub fn trie() -> Self {
         Self::Trie { runs_per_node: 8 }
+    }
+
+    /// Whether an idle database merges what is deleted unless it is told not to: where that costs a part of the tree.
+    pub(crate) fn reclaims_when_idle(&self) -> bool {
+        matches!(self, Self::Leveled { .. } | Self::LdcRanged { .. })
     }
 
     /// How a database for this policy keeps its keys.
@@ -236,8 +242,8 @@ pub(crate) trait Choose: Send + Sync + std::fmt::Debug {
 
     /// A merge for an idle database, which gives back the space of what is deleted; `None` if there is none, or none
     /// that no view needs. Each one drops tombstones or moves them down, so this comes to an end.
-    fn reclaim(&self, _tree: &Tree, _now: &Now<'_>) -> Option<Task> {
-        None
+    fn reclaim(&self, tree: &Tree, now: &Now<'_>) -> Option<Task> {
+        deleted::reclaim(tree, now)
     }
 
     /// Whether it may choose with tables whose ends were not read. If not, an open reads all.

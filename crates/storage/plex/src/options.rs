@@ -76,7 +76,7 @@ pub struct Options {
     pub(crate) merge_bytes_per_second: u64,
     pub(crate) merge_parts_max: usize,
     pub(crate) merges_max: usize,
-    pub(crate) reclaim_when_idle: bool,
+    pub(crate) reclaim_when_idle: Option<bool>,
     pub(crate) block_bytes: usize,
     pub(crate) table_bytes: u64,
     pub(crate) filter_bits_per_key: u32,
@@ -116,7 +116,7 @@ impl Options {
             merge_bytes_per_second: 0,
             merge_parts_max: 1,
             merges_max: 1,
-            reclaim_when_idle: true,
+            reclaim_when_idle: None,
             block_bytes: 4 << 10,
             table_bytes: 8 << 20,
             filter_bits_per_key: 16,
@@ -223,10 +223,11 @@ impl Options {
 
     /// Whether a database with threads that was not written to for ten seconds gives back the space of everything that
     /// is deleted, as [`Db::reclaim`](crate::Db::reclaim) does. Each range of keys with a deletion is written anew
-    /// once. With [`Policy::LdcRanged`] and [`Policy::Leveled`]; the policies of papers keep to what these say.
-    /// Default: yes.
+    /// once. Default: yes with [`Policy::LdcRanged`] and [`Policy::Leveled`], where a range is a small part of the
+    /// tree. No with the policies of papers, which keep to what these say, and where one deletion has everything merged
+    /// that is older.
     pub fn reclaim_when_idle(mut self, reclaims: bool) -> Self {
-        self.reclaim_when_idle = reclaims;
+        self.reclaim_when_idle = Some(reclaims);
         self
     }
 

@@ -18,8 +18,10 @@ fn key(i: u64) -> [u8; 8] {
     i.to_be_bytes()
 }
 
-fn policies() -> [Policy; 2] {
-    [Policy::ldc_ranged(), Policy::Leveled { level0_runs_max: 4, level1_bytes: 100 << 10 }]
+/// The policies that have an order of keys.
+fn policies() -> [Policy; 4] {
+    let leveled = Policy::Leveled { level0_runs_max: 4, level1_bytes: 100 << 10 };
+    [Policy::ldc_ranged(), leveled, Policy::tiered(), Policy::ldc()]
 }
 
 fn fill(db: &Db) {
@@ -58,11 +60,30 @@ fn nothing_is_left_of_what_was_deleted() {
     }
 }
 
-/// The same under default options, by the policy alone or by an idle database with threads.
+/// The same where keys are kept by their hashes.
+#[test]
+fn nothing_is_left_of_deleted_hashes() {
+    let db = options().policy(Policy::trie()).open("/db").expect("it opens");
+    fill(&db);
+    for i in 0..KEYS {
+        db.delete(&key(i)).expect("it writes");
+    }
+    db.put(&key(7), b"left").expect("it writes");
+    db.reclaim().expect("it merges");
+    assert_eq!(db.stats().tables, 1, "{:?}", db.stats());
+    assert_eq!(db.get(&key(7)).expect("it reads").as_deref(), Some(&b"left"[..]));
+    db.delete(&key(7)).expect("it writes");
+    db.reclaim().expect("it merges");
+    assert_eq!((db.stats().tables, db.stats().table_bytes), (0, 0));
+}
+
+/// The same by the policy alone or by an idle database with threads. The policies of papers must be asked to.
 #[test]
 fn an_idle_database_gives_space_back() {
-    for policy in policies() {
+    let gives_back = |policy: Policy| {
         let options = Options::new().file_system(Arc::new(SimFs::new(1))).policy(policy.clone());
+        let is_of_a_paper = matches!(policy, Policy::Tiered { .. } | Policy::Ldc { .. });
+        let options = if is_of_a_paper { options.reclaim_when_idle(true) } else { options };
         let db = options.open("/db").expect("it opens");
         fill(&db);
         delete_everything(&db);
@@ -71,7 +92,10 @@ fn an_idle_database_gives_space_back() {
             assert!(Instant::now() < deadline, "{policy:?}: {:?}", db.stats());
             std::thread::sleep(Duration::from_millis(50));
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        policies().into_iter().for_each(|policy| drop(scope.spawn(|| gives_back(policy))));
+    });
 }
 
 /// Nine tenths are deleted by a range: the default policy gives their space back automatically.

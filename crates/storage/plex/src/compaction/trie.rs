@@ -66,10 +66,15 @@ impl Trie {
         for run in tree.level(level) {
             run.overlapping(&reach).for_each(|table| task.add(level, run.id, table));
         }
-        let nodes = node_of(below, &reach.smallest) + 1..=node_of(below, &reach.largest);
-        task.cuts = nodes.map(|node| start_of(below, node)).collect();
+        task.cuts = cuts_within(below, &reach);
         Some(task)
     }
+}
+
+/// Where nodes of the level begin within the range.
+fn cuts_within(level: usize, range: &TableInfo) -> Vec<Vec<u8>> {
+    let nodes = node_of(level, &range.smallest) + 1..=node_of(level, &range.largest);
+    nodes.map(|node| start_of(level, node)).collect()
 }
 
 /// The newest run with a table in the range.
@@ -88,6 +93,13 @@ impl Choose for Trie {
             return None;
         }
         (0..tree.levels.len()).find_map(|level| Self::merge_down(tree, level, self.full_node(tree, level)?))
+    }
+
+    fn reclaim(&self, tree: &Tree, now: &Now<'_>) -> Option<Task> {
+        let mut task = super::deleted::reclaim(tree, now)?;
+        let hull = hull(task.inputs.iter().map(|(_, _, table)| table))?;
+        task.cuts = cuts_within(task.output_level, &hull);
+        Some(task)
     }
 
     fn lag(&self, tree: &Tree, _: &Now<'_>) -> f64 {

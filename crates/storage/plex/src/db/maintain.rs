@@ -376,7 +376,8 @@ pub(super) fn spawn(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
         let thread = std::thread::Builder::new().name(format!("plex-{name}"));
         thread.spawn(move || work_until_close(&inner, work, merges, idle)).map_err(Error::Thread)
     };
-    let idle = inner.options.reclaim_when_idle.then_some(Inner::reclaim_once as fn(&Inner) -> Result<bool>);
+    let reclaims = inner.options.reclaim_when_idle.unwrap_or(inner.options.policy.reclaims_when_idle());
+    let idle = reclaims.then_some(Inner::reclaim_once as fn(&Inner) -> Result<bool>);
     let merges = std::iter::repeat_with(|| start("compact", Inner::compact_once, idle)).take(inner.options.merges_max);
     std::iter::once(start("flush", Inner::flush_oldest, None)).chain(merges).collect()
 }
