@@ -108,7 +108,7 @@ impl Policy {
         Self::Trie { runs_per_node: 8 }
     }
 
-    /// Whether an idle database merges what is deleted unless it is told not to: where that costs a part of the tree.
+    /// Whether an idle database merges what is deleted by default: where that costs a part of the tree.
     pub(crate) fn reclaims_when_idle(&self) -> bool {
         matches!(self, Self::Leveled { .. } | Self::LdcRanged { .. })
     }

@@ -415,8 +415,8 @@ impl Db {
     }
 
     /// Gives back the space of everything that is deleted, key by key or by range, now: flushes tombstones in memory,
-    /// settles, and merges tombstones until they are gone, except what a read view needs. A database with threads can do
-    /// this when it is idle ([`Options::reclaim_when_idle`]).
+    /// settles, and merges tombstones until they are gone, except what a read view needs. A database with threads can
+    /// do this when it is idle ([`Options::reclaim_when_idle`]).
     pub fn reclaim(&self) -> Result<()> {
         while self.inner().reclaim_once()? || self.inner().merging.await_one() {}
         Ok(())
