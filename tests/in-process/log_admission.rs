@@ -127,14 +127,79 @@ fn scripts_read_while_writes_are_refused() {
     assert_eq!(server.run(client, &["EVAL", writes, "1", "k"]), format!("-{REFUSAL}\r\n"));
     let reads = "#!lua flags=no-writes\nreturn redis.call('GET', KEYS[1])";
     assert_eq!(server.run(client, &["EVAL", reads, "1", "k"]), "$1\r\n1\r\n");
-    // Inside a transaction it is refused when it is queued, as every write.
-    assert_eq!(server.run(client, &["MULTI"]), "+OK\r\n");
-    assert_eq!(server.run(client, &["EVAL", "return 1", "0"]), format!("-{REFUSAL}\r\n"));
-    assert!(server.run(client, &["EXEC"]).starts_with("-EXECABORT"));
     assert_eq!(log.len(), 1, "nothing was changed");
     log.admit(Admission::Go, Admission::Go);
     assert_eq!(server.run(client, &["EVAL", "return redis.call('INCR', KEYS[1])", "1", "k"]), ":2\r\n");
     assert_eq!(log.len(), 2);
+}
+
+/// Inside MULTI a script is queued, unless it says that it writes, and its commands decide, as in Valkey.
+#[test]
+fn queued_scripts_read_while_the_log_refuses_writes() {
+    let (mut server, log, client) = server();
+    let library = "#!lua name=lib
+        server.register_function('writes', function() return 1 end)
+        server.register_function{function_name='reads', callback=function() return 2 end, flags={'no-writes'}}";
+    assert_eq!(server.run(client, &["FUNCTION", "LOAD", library]), "$3\r\nlib\r\n");
+    assert_eq!(server.run(client, &["SET", "k", "1"]), "+OK\r\n");
+    for by_log in [true, false] {
+        let refusal = match by_log {
+            true => {
+                log.admit(Admission::Refused, Admission::Refused);
+                REFUSAL.to_owned()
+            }
+            false => {
+                server.store.gate.refuse_writes();
+                command::error::CHECKPOINT_FAILED.to_owned()
+            }
+        };
+        let transaction = |server: &mut TestServer, requests: &[&[&str]]| -> Vec<String> {
+            let mut replies = vec![server.run(client, &["MULTI"])];
+            replies.extend(requests.iter().map(|request| server.run(client, request)));
+            replies.push(server.run(client, &["EXEC"]));
+            replies
+        };
+        let caught = "return redis.pcall('SET', 'k', 2).err";
+        let raised = "redis.call('DEL', 'k')";
+        let reads = ["EVAL", "#!lua flags=no-writes\nreturn redis.call('GET', 'k')", "0"];
+        let all: [&[&str]; 6] = [
+            &["EVAL", "return redis.call('GET', 'k')", "0"],
+            &["EVAL", caught, "0"],
+            &["EVAL", raised, "0"],
+            &reads,
+            &["FCALL", "reads", "0"],
+            &["GET", "k"],
+        ];
+        let replies = transaction(&mut server, &all);
+        assert_eq!(replies[1..7], ["+QUEUED\r\n"; 6]);
+        let one = "$1\r\n1\r\n";
+        let start = format!("*6\r\n{one}${}\r\n{refusal}\r\n-{refusal} script: ", refusal.len());
+        assert!(replies[7].starts_with(&start), "{}", replies[7]);
+        assert!(replies[7].ends_with(&format!("\r\n{one}:2\r\n{one}")), "{}", replies[7]);
+        // What says that it writes is refused when it is queued, as a write is.
+        for request in [&["EVAL", "#!lua\nreturn 1", "0"][..], &["FCALL", "writes", "0"]] {
+            let replies = transaction(&mut server, &[request]);
+            assert_eq!(replies[1], format!("-{refusal}\r\n"), "{request:?}");
+            assert!(replies[2].starts_with("-EXECABORT"), "{request:?}");
+        }
+        // So is the whole transaction if a write was queued before.
+        log.admit(Admission::Go, Admission::Go);
+        server.store.gate.allow_writes();
+        for write in [&["SET", "k", "3"][..], &["FCALL", "writes", "0"]] {
+            server.run(client, &["MULTI"]);
+            server.run(client, all[0]);
+            assert_eq!(server.run(client, write), "+QUEUED\r\n");
+            match by_log {
+                true => log.admit(Admission::Refused, Admission::Refused),
+                false => server.store.gate.refuse_writes(),
+            }
+            let reply = server.run(client, &["EXEC"]);
+            assert!(reply.starts_with("-EXECABORT") && reply.contains(&refusal), "{reply}");
+            log.admit(Admission::Go, Admission::Go);
+            server.store.gate.allow_writes();
+        }
+        assert_eq!(server.run(client, &["GET", "k"]), one);
+    }
 }
 
 /// A checkpoint that has failed refuses writes in the same way.

@@ -107,6 +107,67 @@ fn functions_run_over_every_engine() {
     }
 }
 
+const READ_ONLY: &str = "-READONLY You can't write against a read only replica.";
+const MASTER_DOWN: &str = "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n";
+
+/// A replica, as Valkey 9.1 answers: what scripts and functions declare stands for what their rows say.
+#[test]
+fn declared_flags_decide_what_runs_on_a_replica() {
+    const LIBRARY: &str = "#!lua name=lib
+        server.register_function('writes', function() return server.call('SET', 'k', 1) end)
+        server.register_function{function_name='reads', callback=function() return 2 end, flags={'no-writes'}}
+        server.register_function{
+            function_name='stale', callback=function() return 3 end, flags={'no-writes', 'allow-stale'}
+        }";
+    let mut server = TestServer::with_shards(memory, SHARDS);
+    let client = server.connect_listed();
+    server.run(client, &["FUNCTION", "LOAD", LIBRARY]);
+    server.run(client, &["SCRIPT", "LOAD", "#!lua\nreturn 1"]);
+    server.store.gate.set_replica(true, true, false);
+    let refused = format!("{READ_ONLY}\r\n");
+    let write = "return redis.call('SET', 'k', 1)";
+    for (request, expected) in [
+        (&["EVAL", "#!lua\nreturn 1", "0"][..], &*refused),
+        (&["EVALSHA", "cb70127618f0b0be70c53cf6bfcfa54a29d9b0c0", "0"], &refused),
+        (&["FCALL", "writes", "0"], &refused),
+        (&["FCALL_RO", "writes", "0"], &refused),
+        (&["EVAL", "#!lua flags=no-writes\nreturn 1", "0"], ":1\r\n"),
+        (&["EVAL", "return 1", "0"], ":1\r\n"),
+        (&["FCALL", "reads", "0"], ":2\r\n"),
+        (&["EVAL", write, "0"], &format!("{READ_ONLY} script: on @user_script:1.\r\n")),
+    ] {
+        assert_eq!(server.run(client, request), expected, "{request:?}");
+    }
+    server.run(client, &["MULTI"]);
+    assert_eq!(server.run(client, &["EVAL", write, "0"]), "+QUEUED\r\n");
+    assert_eq!(server.run(client, &["EVAL", "#!lua\nreturn 1", "0"]), refused);
+    assert!(server.run(client, &["EXEC"]).starts_with("-EXECABORT"));
+
+    // And without a link.
+    server.store.gate.set_stale(true);
+    let on_stale =
+        |line: u32| format!("-ERR Can not execute the command on a stale replica script: on @user_script:{line}.\r\n");
+    for (request, expected) in [
+        (&["EVAL", "#!lua flags=no-writes\nreturn 1", "0"][..], MASTER_DOWN),
+        (&["EVAL", "#!lua flags=no-writes,allow-stale\nreturn redis.call('GET', 'k')", "0"], &on_stale(2)),
+        (&["EVAL", "#!lua flags=no-writes,allow-stale\nreturn redis.call('ECHO', 'x')", "0"], "$1\r\nx\r\n"),
+        (&["EVAL", "return 1", "0"], MASTER_DOWN),
+        (&["EVAL_RO", "return 1", "0"], MASTER_DOWN),
+        (&["FCALL", "reads", "0"], MASTER_DOWN),
+        (&["FCALL", "stale", "0"], ":3\r\n"),
+        (&["FCALL", "absent", "0"], "-ERR Function not found\r\n"),
+    ] {
+        assert_eq!(server.run(client, request), expected, "{request:?}");
+    }
+    server.run(client, &["MULTI"]);
+    assert_eq!(server.run(client, &["EVAL", "return 1", "0"]), "+QUEUED\r\n");
+    assert_eq!(server.run(client, &["FCALL", "stale", "0"]), "+QUEUED\r\n");
+    assert_eq!(server.run(client, &["EXEC"]), format!("*2\r\n{MASTER_DOWN}:3\r\n"));
+    server.run(client, &["MULTI"]);
+    assert_eq!(server.run(client, &["FCALL", "reads", "0"]), MASTER_DOWN);
+    assert!(server.run(client, &["EXEC"]).starts_with("-EXECABORT"));
+}
+
 /// What a script has changed before it raised is kept, and is in its record.
 #[test]
 fn changes_before_an_error_stay() {

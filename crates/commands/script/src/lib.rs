@@ -42,4 +42,4 @@ mod run;
 pub use cache::Scripts;
 pub use function_rows::FAMILY as FUNCTIONS;
 pub use load::load_library;
-pub use rows::FAMILIES;
+pub use rows::{FAMILIES, flags_of};

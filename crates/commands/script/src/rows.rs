@@ -6,8 +6,10 @@ use crate::function_rows;
 use crate::killing::kill;
 use crate::run;
 use crate::running::Kind;
+use crate::shebang;
 use command::spec::{Argument, Docs};
-use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop};
+use command::{Args, Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop};
+use engine::Libraries;
 use std::sync::Arc;
 
 /// The rows of scripts and functions.
@@ -275,6 +277,23 @@ fn known(ctx: &Ctx<'_>, is_evaluated: bool) -> Result<Arc<Script>, Stop> {
     run::check(ctx, &script)?;
     scripts.add(script.clone(), is_evaluated);
     Ok(script)
+}
+
+/// What a request of scripts and functions may do: what they declare, or else what its row says.
+#[cold]
+pub fn flags_of(
+    scripts: &Arc<Scripts>,
+    libraries: impl FnOnce() -> Arc<Libraries>,
+    row: &CommandSpec,
+    args: &Args<'_>,
+) -> Flags {
+    let Some(named) = args.bytes(1) else { return row.flags };
+    let declared = match row.name {
+        "eval" | "eval_ro" => shebang::read(named).ok().map(|(flags, _)| flags),
+        "evalsha" | "evalsha_ro" => scripts.find(named).map(|script| script.flags),
+        _ => run::flags_of_function(scripts, &libraries(), named),
+    };
+    declared.map_or(row.flags, |declared| declared.of_request(row.flags))
 }
 
 fn eval(ctx: &mut Ctx<'_>, is_read_only: bool) -> Result<(), Stop> {

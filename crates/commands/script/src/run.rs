@@ -13,11 +13,11 @@ use crate::running::{Kind, RunningFunction, Slot};
 use crate::shebang::Flags as Permissions;
 use command::acl::{self, Origin, denial};
 use command::call::{Done, Observer, call, call_at_once};
-use command::error::lacks_memory;
+use command::error::{MASTER_DOWN, lacks_memory};
 use command::table::Row;
 use command::watchers::{self, Sender, Watchers};
 use command::{Args, CommandTable, Ctx, Flags, Locks, Stop};
-use engine::WriteClass;
+use engine::{Libraries, WriteClass};
 use proto::{Protocol, ReplyBuffer};
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -234,6 +234,16 @@ pub fn run_function(
     })?
 }
 
+/// What a function of these libraries, those of the store, may do; `None` if there is none of this name.
+#[cold]
+pub fn flags_of_function(scripts: &Arc<Scripts>, libraries: &Arc<Libraries>, name: &[u8]) -> Option<Permissions> {
+    let found = with_worker(scripts, |worker| {
+        worker.libraries.follow(&mut worker.engine, libraries);
+        worker.libraries.function(name).map(|found| found.flags)
+    });
+    found.ok().flatten()
+}
+
 /// Uses the libraries of this worker, which are those of the store.
 ///
 /// # Errors
@@ -331,6 +341,10 @@ impl Worker {
         // Commands that would wait or continue later do neither, as in a transaction.
         ctx.session.running.get_or_insert(0);
         let store = ctx.host.find::<Arc<Store>>();
+        let is_stale = store.is_some_and(|store| store.gate.is_stale());
+        if is_stale && !flags.allow_stale {
+            return Err(Stop::error(MASTER_DOWN));
+        }
         let kind = code.kind();
         let watchers = ctx.host.watchers.as_ref();
         if let Some(watchers) = watchers.filter(|watchers| watchers.has_any()) {
@@ -352,6 +366,7 @@ impl Worker {
             is_attended: false,
             is_in_transaction: running.is_some(),
             may_fetch: ctx.ks.may_fetch(),
+            is_stale,
             lacks_memory: store
                 .filter(|store| !flags.allow_oom && store.is_over_budget())
                 .map(|store| lacks_memory(store.why_no_flush(ctx.session.db).as_deref())),
@@ -450,6 +465,8 @@ struct Running<'r, 'c> {
     is_attended: bool,
     /// Some rows may not be in memory.
     may_fetch: bool,
+    /// The link to the primary is down: commands on data are refused.
+    is_stale: bool,
     /// Commands before it may have changed entries.
     is_in_transaction: bool,
     /// Memory was over its budget when the script began: what its commands are answered.
@@ -467,6 +484,9 @@ impl Running<'_, '_> {
         let flags = row.spec.flags;
         if flags.contains(Flags::NOSCRIPT) {
             return Some("ERR This Valkey command is not allowed from script".into());
+        }
+        if self.is_stale && !flags.contains(Flags::STALE) {
+            return Some("ERR Can not execute the command on a stale replica".into());
         }
         if self.is_read_only && flags.intersects(Flags::WRITE | Flags::MAY_REPLICATE) {
             return Some("ERR Write commands are not allowed from read-only scripts.".into());

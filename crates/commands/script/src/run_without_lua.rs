@@ -43,3 +43,12 @@ pub fn run_function(_: &mut Ctx<'_>, _: impl FnOnce(&Ctx<'_>) -> Result<usize, S
 pub fn function_count(_: &mut Ctx<'_>, _: &crate::Scripts, _: &Arc<engine::Libraries>) -> usize {
     0
 }
+
+/// No function declares anything.
+pub fn flags_of_function(
+    _: &Arc<crate::Scripts>,
+    _: &Arc<engine::Libraries>,
+    _: &[u8],
+) -> Option<crate::shebang::Flags> {
+    None
+}

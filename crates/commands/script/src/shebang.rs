@@ -1,5 +1,6 @@
 //! The first line of a script, `#!lua flags=no-writes`: what it may do.
 
+use command::Flags as RowFlags;
 use command::Stop;
 
 /// What a script's first line says of it.
@@ -11,7 +12,7 @@ pub struct Flags {
     pub no_writes: bool,
     /// It runs over the memory budget too.
     pub allow_oom: bool,
-    /// It runs on a replica without a primary. There are no replicas here.
+    /// It runs on a replica whose link to the primary is down, where that serves no data.
     pub allow_stale: bool,
     /// It does not run in a cluster. There is none here.
     pub no_cluster: bool,
@@ -32,6 +33,18 @@ impl Flags {
         };
         *bit(self) = true;
         true
+    }
+
+    /// What a request may do that runs this, whose row has the flags `row`: what is declared replaces those.
+    pub fn of_request(self, row: RowFlags) -> RowFlags {
+        if !self.is_declared {
+            return row;
+        }
+        let mut flags = row - (RowFlags::STALE | RowFlags::DENYOOM | RowFlags::WRITE | RowFlags::MAY_REPLICATE);
+        flags.set(RowFlags::STALE, self.allow_stale);
+        flags.set(RowFlags::DENYOOM, !self.allow_oom && !self.no_writes);
+        flags.set(RowFlags::WRITE, !self.no_writes);
+        flags
     }
 
     /// The names of the flags that are set.
@@ -85,6 +98,17 @@ pub fn read(text: &[u8]) -> Result<(Flags, usize), Stop> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn declared_flags_replace_those_of_the_row() {
+        let row = RowFlags::NOSCRIPT | RowFlags::STALE | RowFlags::MAY_REPLICATE;
+        assert_eq!(Flags::default().of_request(row), row);
+        let writes = RowFlags::NOSCRIPT | RowFlags::WRITE;
+        assert_eq!(Flags::of_functions().of_request(row), writes | RowFlags::DENYOOM);
+        assert_eq!(Flags { allow_oom: true, ..Flags::of_functions() }.of_request(row), writes);
+        let reads = Flags { no_writes: true, allow_stale: true, ..Flags::of_functions() };
+        assert_eq!(reads.of_request(row), RowFlags::NOSCRIPT | RowFlags::STALE);
+    }
 
     #[test]
     fn flags_are_read_from_the_first_line() {

@@ -13,7 +13,7 @@ use command::blocking::WaitingCall;
 use command::call::{Done, call, fail};
 use command::error;
 use command::pause::Pause;
-use command::session::Replies;
+use command::session::{Queued, Replies};
 use command::spec::{Answer, Look};
 use command::stats::WorkerStats;
 use command::table::Row;
@@ -133,7 +133,11 @@ impl<'t> Turn<'t> {
                 self.stats.keyspace_misses.add(std::mem::take(&mut scratch.misses));
                 at.writes = request.session.writes_of(row);
                 request.session.refused_writes = None;
-                if self.is_gated && self.shared.store.gate.refuses_writes() && is_script(request.session, row) {
+                let is_refused = self.is_gated && self.shared.store.gate.refuses_writes();
+                if is_refused
+                    && at.writes != WriteClass::Nothing
+                    && self.learns_from_commands(request.session, row, args)
+                {
                     request.refuse_writes(error::CHECKPOINT_FAILED.to_owned(), &mut at);
                 }
                 loop {
@@ -141,7 +145,8 @@ impl<'t> Turn<'t> {
                     let locks = self.locks(request.session, row, args);
                     let outcome = self.shared.store.commit(scratch, &locks, &at, |txn| request.call(txn));
                     // A script learns from its commands which of them may not run.
-                    if matches!(outcome, Err(Blocked::Refused)) && is_script(request.session, row) {
+                    if matches!(outcome, Err(Blocked::Refused)) && self.learns_from_commands(request.session, row, args)
+                    {
                         request.refuse_writes(self.why_refused(scratch, request.session.db), &mut at);
                         continue;
                     }
@@ -373,10 +378,12 @@ impl<'t> Turn<'t> {
             return Err(Blocked::Shard);
         }
         session.held_until = None;
-        let mut flags = row.spec.flags;
-        session.queue_of(row).for_each(|queued| flags |= queued.row.spec.flags);
+        let all_flags = || {
+            let queued = session.queue_of(row).map(|queued| self.flags_of(&queued.row, &queued.args.as_args()));
+            queued.fold(self.flags_of(row, args), |all, flags| all | flags)
+        };
         if (session.transaction.is_none() || row.spec.locks == Locks::Queue)
-            && self.pause.is_some_and(|pause| pause.is_paused(self.now, flags))
+            && self.pause.is_some_and(|pause| pause.is_paused(self.now, all_flags()))
         {
             session.info.set_postponed(true);
             return Err(Blocked::Shard);
@@ -398,7 +405,7 @@ impl<'t> Turn<'t> {
                 return Ok(true);
             }
         }
-        if let Some(text) = self.refusal(scratch, session, row) {
+        if let Some(text) = self.refusal(scratch, session, row, args) {
             command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
             return Ok(true);
         }
@@ -420,7 +427,7 @@ impl<'t> Turn<'t> {
 
     /// Why a request is refused for the state of the server, if it is: it is loading, or cannot save what is written.
     #[cold]
-    fn refusal(&self, scratch: &mut Scratch, session: &Session, row: &Row) -> Option<String> {
+    fn refusal(&self, scratch: &mut Scratch, session: &Session, row: &Row, args: &Args<'_>) -> Option<String> {
         let store = &self.shared.store;
         if self.is_kept_by_script(row) && (row.spec.locks == Locks::Each || self.scripts().running.keeps(self.worker)) {
             return Some(self.scripts().running.kind().busy().to_owned());
@@ -438,21 +445,57 @@ impl<'t> Turn<'t> {
             }
         }
         if self.is_gated
-            && let Some(text) = refusal_of_replica(&store.gate, session, row)
+            && let Some(text) = self.refusal_of_replica(session, row, args)
         {
             return Some(text.to_owned());
         }
         let class = session.writes_of(row);
-        if class == WriteClass::Nothing {
-            return None;
-        }
-        if self.is_gated && store.gate.refuses_writes() && !is_script(session, row) {
-            return Some(error::CHECKPOINT_FAILED.to_owned());
-        }
         // What is only queued is not admitted later, so that it is refused now.
         let is_queued = session.transaction.is_some() && row.spec.locks != Locks::Queue;
-        let log = store.log_of(scratch).filter(|_| is_queued)?;
+        let is_refused = self.is_gated && store.gate.refuses_writes();
+        if class == WriteClass::Nothing || !is_refused && !is_queued || self.learns_from_commands(session, row, args) {
+            return None;
+        }
+        if is_refused {
+            return Some(error::CHECKPOINT_FAILED.to_owned());
+        }
+        let log = store.log_of(scratch)?;
         (log.admit(self.worker, class) == Admission::Refused).then(|| error::log_failed(log.refusal().as_deref()))
+    }
+
+    /// Why a replica does not run a request, if it does not.
+    fn refusal_of_replica(&self, session: &Session, row: &Row, args: &Args<'_>) -> Option<&'static str> {
+        let gate = &self.shared.store.gate;
+        let any = |is_meant: fn(Flags) -> bool| {
+            let is_queued_meant = |queued: &Queued| is_meant(self.flags_of(&queued.row, &queued.args.as_args()));
+            is_meant(self.flags_of(row, args)) || session.queue_of(row).any(is_queued_meant)
+        };
+        if gate.is_read_only() && any(|flags| flags.contains(Flags::WRITE)) {
+            return Some(replication::role::READ_ONLY);
+        }
+        (gate.is_stale() && any(|flags| !flags.contains(Flags::STALE))).then_some(error::MASTER_DOWN)
+    }
+
+    /// What a request may do, without its queue: of scripts and functions, what they declare.
+    fn flags_of(&self, row: &Row, args: &Args<'_>) -> Flags {
+        match row.spec.locks {
+            Locks::Declared => {
+                let scripts = self.shared.host.part::<Arc<script::Scripts>>();
+                script::flags_of(scripts, || self.shared.store.libraries.get(), row.spec, args)
+            }
+            _ => row.spec.flags,
+        }
+    }
+
+    /// Whether nothing of a request changes entries but scripts that do not declare what they do: each of their
+    /// commands learns whether it may. Others are refused as a whole.
+    #[cold]
+    fn learns_from_commands(&self, session: &Session, row: &Row, args: &Args<'_>) -> bool {
+        let learns = |row: &Row, args: &Args<'_>| {
+            let is_script = row.spec.locks == Locks::Declared;
+            row.writes == WriteClass::Nothing || is_script && !self.flags_of(row, args).contains(Flags::WRITE)
+        };
+        learns(row, args) && session.queue_of(row).all(|queued| learns(&queued.row, &queued.args.as_args()))
     }
 
     /// Whether a script that runs past its time may keep a request from running.
@@ -467,10 +510,10 @@ impl<'t> Turn<'t> {
     /// Whether a request may run while over the memory budget: it needs no memory, or something could be evicted.
     #[cold]
     fn has_room(&self, scratch: &mut Scratch, session: &Session, row: &Row, args: &Args<'_>) -> Result<bool, Blocked> {
-        let mut needs_memory = row.spec.flags.contains(Flags::DENYOOM);
+        let mut needs_memory = self.flags_of(row, args).contains(Flags::DENYOOM);
         let mut bytes = args.total_bytes();
         for queued in session.queue_of(row) {
-            needs_memory |= queued.row.spec.flags.contains(Flags::DENYOOM);
+            needs_memory |= self.flags_of(&queued.row, &queued.args.as_args()).contains(Flags::DENYOOM);
             bytes += queued.args.held_bytes();
         }
         // A script runs in any case, and learns which of its commands may not.
@@ -551,21 +594,6 @@ impl<'t> Turn<'t> {
         }
         set
     }
-}
-
-/// Why a replica does not run a request, if it does not.
-fn refusal_of_replica(gate: &store::Gate, session: &Session, row: &Row) -> Option<&'static str> {
-    let any = |is_meant: fn(&Row) -> bool| is_meant(row) || session.queue_of(row).any(|queued| is_meant(&queued.row));
-    if gate.is_read_only() && any(|row| row.spec.flags.contains(Flags::WRITE)) {
-        return Some(replication::role::READ_ONLY);
-    }
-    (gate.is_stale() && any(|row| !row.spec.flags.contains(Flags::STALE))).then_some(error::MASTER_DOWN)
-}
-
-/// Whether it is a script that may write, outside of a transaction.
-#[cold]
-fn is_script(session: &Session, row: &Row) -> bool {
-    row.spec.locks == Locks::Declared && row.writes != WriteClass::Nothing && session.transaction.is_none()
 }
 
 /// Whether the request may publish: it waits while workers have too much to deliver.
