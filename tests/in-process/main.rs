@@ -38,6 +38,7 @@ mod recovery;
 mod replay;
 mod reply;
 mod scan;
+mod script_corpus;
 mod scripts;
 mod served;
 mod settings;
