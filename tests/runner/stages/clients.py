@@ -66,6 +66,16 @@ def scripts_python(_job):
     return [need.python_environment() / "python", "main.py"]
 
 
+def scripts_ruby(_job):
+    need.apt("ruby-sidekiq")
+    return [need.program("ruby", "ruby"), "main.rb"]
+
+
+def scripts_php(_job):
+    need.apt("php-redis", *(f"php-illuminate-{part}" for part in ("cache", "container", "events", "queue", "redis")))
+    return [need.program("php", "php-cli"), "main.php"]
+
+
 def scripts_go(job):
     return go_program(job, CLIENTS / "scripts-go")
 
@@ -126,6 +136,8 @@ ALL = [
     Client("redis-rs", redis_rs),
     Client("scripts-node", scripts_node),
     Client("scripts-python", scripts_python),
+    Client("scripts-ruby", scripts_ruby),
+    Client("scripts-php", scripts_php),
     Client("scripts-go", scripts_go),
     Client("scripts-java", scripts_java),
 ]
