@@ -229,14 +229,24 @@ fn tame(rng: &mut Rng, words: &mut Vec<Vec<u8>>) {
         // Valkey takes the lower 32 bits.
         *index = b"-1".to_vec();
     }
+    if matches!(&name[..], b"ZUNIONSTORE" | b"ZINTERSTORE")
+        && let Some(at) = words.iter().position(|word| word.eq_ignore_ascii_case(b"weights"))
+    {
+        // A score of zero becomes -0, which a sorted set that is not packed keeps as 0.
+        for word in words[at..].iter_mut().filter(|word| word.starts_with(b"-")) {
+            *word = word[1..].to_vec();
+        }
+    }
     let timeout = match &name[..] {
         b"BLPOP" | b"BRPOP" | b"BLMOVE" | b"BRPOPLPUSH" | b"BZPOPMIN" | b"BZPOPMAX" => words.len().checked_sub(1),
         b"BLMPOP" | b"BZMPOP" => Some(1),
         _ => None,
     };
     // Zero waits for ever, and most numbers for longer than a reply is waited for.
+    let is_zero = |word: &[u8]| std::str::from_utf8(word).ok().and_then(|text| text.parse().ok()) == Some(0.0_f64);
     if let Some(word) = timeout.filter(|at| *at > 0).and_then(|at| words.get_mut(at))
-        && word.first().is_some_and(|first| matches!(first, b'0'..=b'9' | b'.' | b'+' | b'i' | b'I' | b' '))
+        && (is_zero(word)
+            || word.first().is_some_and(|first| matches!(first, b'0'..=b'9' | b'.' | b'+' | b'i' | b'I' | b' ')))
     {
         *word = b"0.001".to_vec();
     }

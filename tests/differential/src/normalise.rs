@@ -17,6 +17,8 @@ use crate::scope::Scope;
 enum Normaliser {
     /// The elements, in any order.
     Unordered,
+    /// The same at any depth, of aggregates in aggregates.
+    UnorderedDeep,
     /// Fields with their values, in any order, flat or as a map.
     Pairs,
     /// Integers on the same side of zero, at most this far apart, alone or each of an array.
@@ -70,6 +72,7 @@ impl Normaliser {
         let mut parts = words.split_whitespace();
         Some(match (parts.next()?, parts.next()) {
             ("unordered", None) => Self::Unordered,
+            ("unordered-deep", None) => Self::UnorderedDeep,
             ("pairs", None) => Self::Pairs,
             ("near", Some(distance)) => Self::Near(distance.parse().ok()?),
             ("stream-times", Some(distance)) => Self::StreamTimes(distance.parse().ok()?),
@@ -103,6 +106,7 @@ impl Normaliser {
         }
         match self {
             Self::Unordered => shapes::sorted(reference) == shapes::sorted(other),
+            Self::UnorderedDeep => shapes::sorted_deep(reference) == shapes::sorted_deep(other),
             Self::Pairs => shapes::paired(reference) == shapes::paired(other),
             Self::Near(distance) => shapes::near(reference, other, distance),
             Self::StreamTimes(distance) => streams::agree(reference, other, distance),

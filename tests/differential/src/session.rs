@@ -50,6 +50,8 @@ pub struct Session {
     judge: Judge,
     /// Steps that were answered and judged, over all runs.
     judged: u64,
+    /// Those of them that ran a script or a function.
+    scripts: u64,
     /// Decides what Onggi's databases on disk do between steps; `None` where there are none.
     rows: Option<Rng>,
 }
@@ -78,7 +80,7 @@ impl Session {
     /// With fewer than two.
     pub fn new(targets: Vec<Box<dyn Target>>, judge: Judge) -> Self {
         assert!(targets.len() >= 2, "a comparison needs two targets");
-        Self { targets, judge, judged: 0, rows: None }
+        Self { targets, judge, judged: 0, scripts: 0, rows: None }
     }
 
     /// Has Onggi forget entries that are the same on disk, and write the others to disk, between steps.
@@ -112,6 +114,11 @@ impl Session {
     /// Requests answered and judged so far.
     pub fn judged(&self) -> u64 {
         self.judged
+    }
+
+    /// Those of them that ran a script or a function.
+    pub fn scripts(&self) -> u64 {
+        self.scripts
     }
 
     /// Whether a server of this kind takes part.
@@ -215,6 +222,9 @@ impl Session {
         self.judged += 1;
         let arguments = step.arguments().unwrap_or_default();
         let words: Vec<Vec<u8>> = arguments.iter().map(|argument| argument.resolve(self.targets[0].as_ref())).collect();
+        let runs =
+            |name: &Vec<u8>| [&b"eval"[..], b"fcall"].iter().any(|run| name.to_ascii_lowercase().starts_with(run));
+        self.scripts += u64::from(words.first().is_some_and(runs));
         for (target, outcomes) in self.targets.iter().zip(outcomes).skip(1) {
             let Some(other) = outcomes.get(reply) else { continue };
             if !self.judge.accept(target.kind(), step.connection, &words, reference, other) {

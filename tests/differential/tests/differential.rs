@@ -244,6 +244,7 @@ fn run_rounds(session: &mut Session, report: &mut Report) -> Result<(), String> 
     let rounds = if peers::is_on_disk() { rounds.on_disk() } else { rounds };
     println!("random commands with ONGGI_DIFF_SEED={seed}");
     let (started, judged_before) = (Instant::now(), session.judged());
+    let scripts_before = session.scripts();
     let mut failures: BTreeMap<String, String> = BTreeMap::new();
     let mut round = only.unwrap_or(0);
     while commands > 0 && session.judged() - judged_before < commands && failures.len() < FAILURES_MAX {
@@ -258,6 +259,7 @@ fn run_rounds(session: &mut Session, report: &mut Report) -> Result<(), String> 
     let judged = session.judged() - judged_before;
     let seconds = started.elapsed().as_secs_f64();
     println!("{judged} replies judged in {} rounds, {:.0} a second", round, judged as f64 / seconds);
+    println!("{} of them of scripts and functions", session.scripts() - scripts_before);
     let reports: Vec<String> = failures.into_values().collect();
     report.check("random commands", &reports);
     Ok(())

@@ -14,6 +14,22 @@ pub fn sorted(value: &Value) -> Value {
     value
 }
 
+/// The value with the elements of each aggregate of aggregates sorted, at any depth.
+pub fn sorted_deep(value: &Value) -> Value {
+    let mut value = value.clone();
+    match &mut value {
+        Value::Array(items) | Value::Set(items) => {
+            items.iter_mut().for_each(|item| *item = sorted_deep(item));
+            if items.iter().all(|item| matches!(item, Value::Array(_) | Value::Set(_) | Value::Map(_))) {
+                items.sort();
+            }
+        }
+        Value::Map(pairs) => pairs.iter_mut().for_each(|(_, item)| *item = sorted_deep(item)),
+        _ => {}
+    }
+    value
+}
+
 /// The value with the pairs of its outermost aggregate sorted, which in RESP2 are flat.
 pub fn paired(value: &Value) -> Value {
     match value {
