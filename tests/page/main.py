@@ -25,6 +25,7 @@ PANELS = (
     "disk", "commands",
 )
 SECRET = "value-of-a-client"
+TOKEN = "a-token-of-the-watcher"
 
 
 class Checks:
@@ -166,6 +167,19 @@ def a_user_sees_the_panels_that_it_may(browser, chromium_port, server):
     assert browser.run("document.getElementById('login').hidden")
 
 
+def a_token_logs_in(browser, chromium_port):
+    browser.load(f"http://127.0.0.1:{chromium_port}/")
+    browser.wait("!document.getElementById('login').hidden", "the login")
+    for token, shown in (("a-token-that-nobody-has", False), (TOKEN, True)):
+        browser.run(
+            f"document.querySelector('#login [name=token]').value = '{token}';"
+            "document.querySelector('#login form').requestSubmit()"
+        )
+        state = "document.querySelector('#clients .list').innerText.includes('No client')"
+        browser.wait(state if shown else "!document.getElementById('login').hidden", f"the answer to {token}")
+    assert browser.run("document.getElementById('login').hidden")
+
+
 def check_page(checks, port, options, scratch):
     url = f"http://127.0.0.1:{port}/"
     with Browser(options.chromium, scratch / "profile") as browser:
@@ -181,12 +195,16 @@ def check_page(checks, port, options, scratch):
             browser.run("document.activeElement.blur()")
             browser.picture(Path(options.picture))
         checks.run("the console has no error", lambda: nothing(browser.console))
-        with Server("onggi", password="pass word", options=[("http-port", free := free_port())]) as server:
+        tokens = scratch / "tokens"
+        tokens.write_text(f"watcher {TOKEN}\n")
+        asked = [("http-port", free := free_port()), ("http-token-file", tokens)]
+        with Server("onggi", password="pass word", options=asked) as server:
             checks.run("keys need the password", lambda: a_password_is_asked_for(browser, free, "pass word"))
             checks.run(
                 "a user sees the panels that it may see",
                 lambda: a_user_sees_the_panels_that_it_may(browser, free, server),
             )
+            checks.run("a token logs in", lambda: a_token_logs_in(browser, free))
 
 
 def nothing(console):

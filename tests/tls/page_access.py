@@ -5,6 +5,7 @@ address of this machine stands for another host. Without one, only what loopback
 """
 
 import base64
+import hashlib
 import http.client
 import json
 import os
@@ -21,6 +22,7 @@ from expect import equal, within
 
 SECONDS_MAX = 60
 PASSWORD = "correct-horse"
+TOKEN, NEW_TOKEN = "mF_9.B5f-4.1JqM-7d1c", "a-new-token-of-the-same-user"
 PATHS = ("/", "/metrics", "/healthz", "/readyz", "/api/info", "/api/live", "/api/clients", "/nothing")
 
 
@@ -30,7 +32,7 @@ class Page:
     def __init__(self, directory, program, port, http_port):
         self.directory, self.program, self.port, self.http_port = Path(directory), program, port, http_port
         self.failed = 0
-        self.audit = self.directory / "page-audit.log"
+        self.audit, self.tokens = self.directory / "page-audit.log", self.directory / "page-tokens"
         self.other = own_address()
 
     def words(self, *more):
@@ -41,19 +43,31 @@ class Page:
         ]
 
     def certificates(self):
-        """The options that name them."""
+        """The options that name them, and a CA for those of clients."""
         server = self.directory / "server"
-        return ["--tls-cert-file", f"{server}.pem", "--tls-key-file", f"{server}.key", "--tls-auth-clients", "no"]
+        return ["--tls-cert-file", f"{server}.pem", "--tls-key-file", f"{server}.key", "--tls-auth-clients", "optional",
+                "--tls-ca-cert-file", self.directory / "ca.pem", "--tls-auth-clients-user", "CN"]
 
     def start(self):
         """Starts the server, and waits until it answers."""
         addresses = " ".join(["127.0.0.1", *([self.other] if self.other else [])])
+        self.write_tokens(f"# of the page\n\ngrafana {TOKEN}\n")
+        self.log = open(self.directory / "page.log", "w+")
         self.process = subprocess.Popen(
             self.words("--http-bind", addresses, "--http-tls", "yes", *self.certificates(), "--requirepass", PASSWORD,
-                       "--audit-log-file", self.audit),
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                       "--audit-log-file", self.audit, "--http-token-file", self.tokens),
+            stdout=self.log, stderr=subprocess.STDOUT, text=True,
         )
         self.eventually(lambda: "PONG" in self.cli("PING"), "the server does not answer")
+
+    def write_tokens(self, text, mode=0o600):
+        """Replaces the file of tokens."""
+        self.tokens.write_text(text)
+        self.tokens.chmod(mode)
+
+    def said(self):
+        """The log so far."""
+        return (self.directory / "page.log").read_text()
 
     def cli(self, *words):
         """What the server answers to the default user."""
@@ -70,15 +84,19 @@ class Page:
                 raise AssertionError(problem)
             time.sleep(0.02)
 
-    def get(self, path, host=None, user=None, password=PASSWORD):
-        """Status, head and text of an answer over TLS, as this user or as none."""
+    def get(self, path, host=None, user=None, password=PASSWORD, token=None, certificate=None):
+        """Status, head and text of an answer over TLS, as this user, with this token or certificate, or as none."""
         context = ssl.create_default_context(cafile=self.directory / "ca.pem")
         context.check_hostname = False
+        if certificate:
+            context.load_cert_chain(*certificate)
         host = host or self.other or "127.0.0.1"
         connection = http.client.HTTPSConnection(host, self.http_port, timeout=SECONDS_MAX, context=context)
         heads = {}
         if user is not None:
             heads["Authorization"] = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+        if token is not None:
+            heads["Authorization"] = f"Bearer {token}"
         connection.request("GET", path, headers=heads)
         answer = connection.getresponse()
         text = "" if path == "/api/live" and answer.status == 200 else answer.read().decode()
@@ -113,6 +131,8 @@ def refused_starts(p):
         ([], "http-bind has 10.0.0.1, which other hosts may reach, and there is no login: set requirepass"),
         (["--requirepass", PASSWORD], "passwords would be readable on the way: set http-tls yes"),
         (["--requirepass", PASSWORD, "--http-tls", "yes"], "tls-cert-file is not set"),
+        (["--http-tls", "yes", *p.certificates(), "--http-token-file", "/nowhere"],
+         "http-token-file /nowhere: No such file or directory"),
     ):
         address = "127.0.0.1" if "--http-tls" in more else "10.0.0.1"
         words = p.words("--http-bind", address, *more)
@@ -145,6 +165,71 @@ def users(p):
     equal([p.get(path, user="default")[0] for path in ("/", "/api/clients", "/api/live")], [200] * 3)
     equal(p.cli("ACL", "SETUSER", "scraper", "off"), "OK")
     equal(p.get("/metrics", user="scraper")[0], 401)
+
+
+def tokens(p):
+    """A token of the file logs its user in, while that is enabled."""
+    equal(p.get("/metrics", token=TOKEN)[0], 401)
+    equal(p.cli("ACL", "SETUSER", "grafana", "on", "resetpass", "+info"), "OK")
+    status, _, text = p.get("/metrics", token=TOKEN)
+    equal(status, 200)
+    within("redis_up 1", text)
+    equal(p.get("/api/clients", token=TOKEN)[0], 403)
+    # A browser asks for a name and a password.
+    equal(p.get("/metrics", user=TOKEN, password="")[0], 200)
+    for wrong in ("", TOKEN[:-1], TOKEN + "c", "grafana", "x" * 10_000):
+        equal((wrong, p.get("/metrics", token=wrong)[0]), (wrong, 401))
+    for words in (("reset", "on"), ("off",)):
+        equal(p.cli("ACL", "SETUSER", "grafana", *words), "OK")
+        equal(p.get("/metrics", token=TOKEN)[0], 403 if "on" in words else 401)
+    equal(p.cli("ACL", "SETUSER", "grafana", "on", "+info"), "OK")
+    p.eventually(lambda: '"by":"token"' in p.audit.read_text(), "the audit log has no token")
+    within("(token)", p.cli("ACL", "LOG"))
+    equal(TOKEN in p.audit.read_text() + p.said() + p.cli("ACL", "LOG"), False)
+
+
+def new_tokens(p):
+    """CONFIG SET, SIGHUP and a look from time to time read the file again, and a bad one changes nothing."""
+    status = lambda token: p.get("/metrics", token=token)[0]
+    again = lambda: p.cli("CONFIG", "SET", "http-token-file", p.tokens)
+    hashed = hashlib.sha256(NEW_TOKEN.encode()).hexdigest()
+    p.write_tokens(f"grafana #{hashed}\n")
+    equal([status(TOKEN), status(NEW_TOKEN)], [200, 401])
+    equal(again(), "OK")
+    equal([status(TOKEN), status(NEW_TOKEN)], [401, 200])
+    p.write_tokens("grafana short\n")
+    within("line 1: the token has 5 characters, and has to have 16 to 512", again())
+    p.tokens.unlink()
+    within("No such file", again())
+    p.process.send_signal(signal.SIGHUP)
+    p.eventually(lambda: "No such file or directory; the tokens in force stay" in p.said(), "the log does not say why")
+    equal(status(NEW_TOKEN), 200)
+    p.write_tokens(f"grafana {TOKEN}\n", mode=0o644)
+    p.process.send_signal(signal.SIGHUP)
+    p.eventually(lambda: status(TOKEN) == 200, "SIGHUP does not read the tokens")
+    p.eventually(lambda: f"can read http-token-file {p.tokens}: chmod o= {p.tokens}" in p.said(), "no warning")
+    equal(p.cli("CONFIG", "SET", "tls-auto-reload-interval", "1"), "OK")
+    p.write_tokens("# nobody\n")
+    p.eventually(lambda: status(TOKEN) == 401, "the file is not looked at")
+    within("has no token, so none logs in", p.said())
+    equal(p.cli("CONFIG", "SET", "tls-auto-reload-interval", "0"), "OK")
+
+
+def certificates(p):
+    """The user that a certificate names is logged in, if no other login is given."""
+    authority = Authority(p.directory, "ca", is_new=False)
+    mine, other = (authority.issue(f"page-{name}", name) for name in ("cert-user", "nobody"))
+    equal(p.get("/metrics", certificate=mine)[0], 401)
+    within("tls-cert", p.cli("ACL", "LOG"))
+    equal(p.cli("ACL", "SETUSER", "cert-user", "on", "resetpass", "+info"), "OK")
+    within("redis_up 1", p.get("/metrics", certificate=mine)[2])
+    equal([p.get(path, certificate=mine)[0] for path in ("/", "/api/clients")], [200, 403])
+    equal(p.get("/metrics", certificate=mine, user="cert-user", password="x")[0], 401)
+    equal(p.get("/metrics", certificate=other)[0], 401)
+    equal(p.get("/metrics", certificate=other, user="default")[0], 200)
+    equal(p.cli("CONFIG", "SET", "tls-auth-clients-user", "off"), "OK")
+    equal(p.get("/metrics", certificate=mine)[0], 401)
+    p.eventually(lambda: '"certificate":"cert-user"' in p.audit.read_text(), "the audit log has no certificate")
 
 
 def logins_are_noted(p):
@@ -218,6 +303,9 @@ def checks(page):
     if page.other:
         page.check("no answer without a login", nothing_without_login)
         page.check("users see what they may", users)
+        page.check("tokens", tokens)
+        page.check("new tokens", new_tokens)
+        page.check("certificates that name users", certificates)
         page.check("logins are noted and delayed", logins_are_noted)
     page.check("this host", own_host)
     page.check("a renewed certificate", renewal)

@@ -47,6 +47,8 @@ pub enum Message {
 pub enum Proof<'a> {
     /// A password.
     Password,
+    /// A token over HTTP.
+    Token,
     /// A certificate of TLS with this common name or URI.
     Certificate(&'a str),
 }
@@ -134,6 +136,7 @@ impl Audit {
         line.client(session, user);
         match proof {
             Proof::Password => line.text("by", "password"),
+            Proof::Token => line.text("by", "token"),
             Proof::Certificate(name) => {
                 line.text("by", "certificate");
                 line.text("certificate", name);

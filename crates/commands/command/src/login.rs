@@ -9,8 +9,10 @@
 //! - The delay is a moment in the session ([`Session::held_until`](crate::Session::held_until)) until which the
 //!   connection's replies are kept; no thread waits.
 
+mod tokens;
 mod verified;
 
+pub use tokens::{TOKEN_BYTES_MAX, TOKEN_BYTES_MIN, TOKENS_MAX, Token, TokenError, Tokens};
 pub use verified::Verification;
 
 use crate::acl::{Hash, Hashing, Kept, Log, User, Users};
@@ -71,6 +73,8 @@ pub struct Login {
     pub log: Log,
     /// The audit log.
     pub audit: Audit,
+    /// What logs in over HTTP without a name.
+    pub tokens: Tokens,
     failures: Mutex<HashMap<Source, Failures>>,
     verified: Arc<Verified>,
     /// Lines of the log about refused attempts.
@@ -174,6 +178,17 @@ impl Login {
             }
         };
         self.conclude(found, from, now)
+    }
+
+    /// Checks a token from this address. The caller notes a refusal in [`Self::log`].
+    pub fn attempt_by_token(&self, token: &[u8], from: &Address, now: UnixMs) -> Attempt {
+        let user = self.tokens.user(token).and_then(|name| self.enabled(&name));
+        self.conclude(user, from, now)
+    }
+
+    /// The user of this name, if there is one and it may log in.
+    pub fn enabled(&self, name: &[u8]) -> Option<Arc<User>> {
+        self.users.find(name).filter(|user| user.rules().is_enabled)
     }
 
     /// Checks what is fast to check. An unknown user takes as long as a known one: its password is hashed as well, and
@@ -351,6 +366,19 @@ mod tests {
         assert_eq!(delay(b"wrong", &here, 2), 0, "and ends it");
         (0..20).for_each(|_| assert!(delay(b"wrong", &here, 3) <= DELAY_MAX_MS));
         assert_eq!(delay(b"wrong", &here, 3 + FORGET_MS), 0);
+    }
+
+    #[test]
+    fn a_token_is_the_login_of_its_user_while_that_is_enabled() {
+        let (login, here) = (Login::default(), tcp("10.0.0.1"));
+        login.tokens.put(Token::parse_all(b"default token-of-default\nnobody token-of-nobody-").unwrap());
+        let by = |token: &[u8]| login.attempt_by_token(token, &here, 0).user.is_some();
+        assert!(by(b"token-of-default"));
+        assert!(!by(b"token-of-nobody-"), "there is no such user");
+        login.users.change_default(|rules| rules.is_enabled = false);
+        assert!(!by(b"token-of-default"));
+        let delays: Vec<_> = (0..5).map(|_| login.attempt_by_token(b"wrong", &here, 0).delay_ms).collect();
+        assert_eq!(delays, [0, 0, 0, 20, 40], "failures of tokens and passwords are counted together");
     }
 
     #[test]

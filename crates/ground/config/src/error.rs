@@ -195,8 +195,8 @@ pub enum RuleError {
     },
     /// Other hosts would reach a page that has no login.
     #[error(
-        "http-bind has {address}, which other hosts may reach, and there is no login: set requirepass, or aclfile or user \
-         lines with passwords; or leave http-bind at 127.0.0.1"
+        "http-bind has {address}, which other hosts may reach, and there is no login: set requirepass, aclfile or user \
+         lines with passwords, http-token-file, or tls-auth-clients-user; or leave http-bind at 127.0.0.1"
     )]
     PageWithoutLogin {
         /// The first address beyond loopback.

@@ -1,6 +1,6 @@
 //! What settings have to keep together.
 
-use crate::{Engine, EvictionPolicy, RuleError, Settings, Warning};
+use crate::{Engine, EvictionPolicy, RuleError, Settings, TlsClientUser, Warning};
 use std::collections::BTreeSet;
 
 /// Whether a server may start with these, and what it should then say.
@@ -51,7 +51,8 @@ fn check_page(settings: &Settings) -> Result<(), RuleError> {
         return Ok(());
     };
     let has_users = settings.acl_file.is_some() || !settings.users.is_empty();
-    if settings.requirepass.is_empty() && !has_users {
+    let has_proofs = settings.http_token_file.is_some() || settings.tls_auth_clients_user != TlsClientUser::Off;
+    if settings.requirepass.is_empty() && !has_users && !has_proofs {
         return Err(RuleError::PageWithoutLogin { address });
     }
     if settings.http_tls { Ok(()) } else { Err(RuleError::PageWithoutTls { address }) }

@@ -130,6 +130,8 @@ settings! {
     http_bind: Vec<Address>,
     /// `http-tls`: whether the page and the metrics are served over TLS.
     http_tls: bool,
+    /// `http-token-file`: the tokens that log in to them; none without one.
+    http_token_file: Option<PathBuf>,
     /// `otlp-endpoint`: the URL that figures are sent to; empty for none.
     otlp_endpoint: String,
     /// `otlp-interval`: seconds from one sending to the next.

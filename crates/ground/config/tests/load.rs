@@ -194,6 +194,8 @@ fn a_page_for_other_hosts_has_a_login_and_tls() {
         "http-bind \"\"",
         "http-bind *\nhttp-tls yes\nrequirepass x",
         "http-bind *\nhttp-tls yes\nuser scraper on >x +info",
+        "http-bind *\nhttp-tls yes\nhttp-token-file tokens",
+        "http-bind *\nhttp-tls yes\ntls-auth-clients-user CN",
     ] {
         start_text(text).unwrap();
     }

@@ -28,6 +28,7 @@ pub mod executor;
 pub mod fetching;
 pub mod halt_poll;
 pub mod held_output;
+mod http_tokens;
 mod key_route;
 mod lent;
 mod lent_socket;

@@ -1,16 +1,17 @@
 //! What the server says about itself to other threads of its process: the text of INFO, whether it works, whether it
 //! serves.
 
+use crate::certificate_login;
 use crate::executor::Shared;
-use admin::Figures;
 use admin::info::section_names;
+use admin::{Configuration, Figures};
 use base::{DbIndex, UnixMs};
 use command::acl::{self, Origin, User};
 use command::audit::Proof;
 use command::blocking::{Awaited, Block, Task};
 use command::call::call;
 use command::clients::{Address, ClientInfo};
-use command::redis::connection::note_refusal;
+use command::redis::connection::note_wrong;
 use command::stats::{BUCKET_COUNT, WorkerStats};
 use command::table::Row;
 use command::{Args, Ctx, Session};
@@ -29,6 +30,9 @@ const TURN_WITHIN_MS: i64 = 2000;
 
 /// The section of INFO that needs the locks of all shards. A worker counts it.
 const KEYSPACE: &str = "keyspace";
+
+/// The user in ACL LOG and the audit log of a token that is wrong.
+const TOKEN: &str = "(token)";
 
 /// Longest reply that is handed out, in bytes.
 const REPLY_BYTES_MAX: usize = 16 << 20;
@@ -112,28 +116,74 @@ impl Visitor {
     }
 }
 
+/// What a client of the page shows to log in.
+#[derive(Clone, Copy, Debug)]
+pub enum Shown<'a> {
+    /// The name of a user and its password; or a token and no password, from a browser that asks for both.
+    Password(&'a str, &'a str),
+    /// A token of `http-token-file`.
+    Token(&'a str),
+    /// The certificate of its connection, in DER. TLS has checked it.
+    Certificate(&'a [u8]),
+}
+
 /// Whether a client of the page may run a command, as the user that it logs in as, or else as `default`; and how long
 /// the answer has to be kept back. A hash that is slow is computed on this thread.
-pub fn access(shared: &Shared, from: &Visitor, login: Option<(&str, &str)>, words: &[&str]) -> (Access, Duration) {
-    let Some((name, password)) = login else { return (access_of_default(shared, from, words), Duration::ZERO) };
-    let (users, now) = (&shared.host.login, shared.store.clock.now_ms());
-    let attempt = users.attempt(name.as_bytes(), password.as_bytes(), &from.source(), now);
-    let delay = Duration::from_millis(u64::try_from(attempt.delay_ms).unwrap_or_default());
-    // A user with `nopass` is let in from this host alone.
-    let user = attempt.user.filter(|user| from.is_near || !user.rules().needs_no_password);
-    let Some(user) = user else {
-        let session = from.session(users.users.default_user().clone(), now);
-        note_refusal(&session, &shared.host, "auth", b"http", name.as_bytes(), now);
-        return (Access::NoLogin, delay);
+pub fn access(shared: &Shared, from: &Visitor, shown: Option<Shown<'_>>, words: &[&str]) -> (Access, Duration) {
+    let Some(shown) = shown else { return (access_of_default(shared, from, words), Duration::ZERO) };
+    let now = shared.store.clock.now_ms();
+    let (session, delay) = match shown {
+        Shown::Certificate(certificate) => (by_certificate(shared, from, certificate, now), Duration::ZERO),
+        Shown::Password(..) | Shown::Token(_) => by_secret(shared, from, shown, now),
     };
-    let session = from.session(user, now);
-    if from.is_new {
-        users.audit.login(&session, (session.user.name(), Proof::Password), true, now);
-    }
+    let Some(session) = session else { return (Access::NoLogin, delay) };
     let may = permits(shared, words, |row, args| {
         acl::denial(&session, &shared.host, (row, args), Origin::TopLevel, now).is_none()
     });
     (if may { Access::Granted } else { Access::Forbidden }, delay)
+}
+
+/// Logs in by a password or a token. After failures of the address the answer has to be kept back.
+fn by_secret(shared: &Shared, from: &Visitor, shown: Shown<'_>, now: UnixMs) -> (Option<Session>, Duration) {
+    let users = &shared.host.login;
+    let shown = match shown {
+        Shown::Password(token, "") if users.tokens.has(token.as_bytes()) => Shown::Token(token),
+        shown => shown,
+    };
+    let (attempt, name, proof) = match shown {
+        Shown::Password(name, password) => {
+            let mut attempt = users.attempt(name.as_bytes(), password.as_bytes(), &from.source(), now);
+            // A user with `nopass` is let in from this host alone.
+            attempt.user = attempt.user.filter(|user| from.is_near || !user.rules().needs_no_password);
+            (attempt, name, Proof::Password)
+        }
+        Shown::Token(token) => (users.attempt_by_token(token.as_bytes(), &from.source(), now), TOKEN, Proof::Token),
+        Shown::Certificate(_) => return (None, Duration::ZERO),
+    };
+    let delay = Duration::from_millis(u64::try_from(attempt.delay_ms).unwrap_or_default());
+    let Some(user) = attempt.user else {
+        let session = from.session(users.users.default_user().clone(), now);
+        note_wrong(&session, &shared.host, ("auth", b"http"), (name.as_bytes(), proof), now);
+        return (None, delay);
+    };
+    let session = from.session(user, now);
+    if from.is_new {
+        users.audit.login(&session, (session.user.name(), proof), true, now);
+    }
+    (Some(session), delay)
+}
+
+/// Logs in by a certificate, if `tls-auth-clients-user` says that certificates name users.
+fn by_certificate(shared: &Shared, from: &Visitor, certificate: &[u8], now: UnixMs) -> Option<Session> {
+    let users = &shared.host.login;
+    let field = shared.host.part::<Configuration>().current().tls_auth_clients_user;
+    let session = from.session(users.users.default_user().clone(), now);
+    let (name, user) = certificate_login::user(field, certificate, &session, &shared.host, now)?;
+    let session = from.session(user, now);
+    if from.is_new {
+        users.audit.login(&session, (session.user.name(), Proof::Certificate(&name)), true, now);
+    }
+    Some(session)
 }
 
 /// The same without a login.

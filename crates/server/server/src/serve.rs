@@ -20,6 +20,7 @@ use self::running::Server;
 use crate::desk::Desk;
 use crate::encryption;
 use crate::ending::Ending;
+use crate::http_tokens;
 use crate::listen::{Acceptor, AcceptorHandle};
 use crate::worker::Worker;
 use base::{Clock, Entropy};
@@ -60,9 +61,12 @@ pub fn serve(
 ) -> Result<(), ServeError> {
     let contexts = Arc::new(tls::Contexts::default());
     contexts.put(encryption::load(&loaded.settings)?);
+    let tokens = http_tokens::load(&loaded.settings)?;
+    tokens.warn();
     let handle = acceptor.handle();
     let (mut server, recover) =
         Server::assemble(loaded, handle.clone(), (entropy, clock), keeping, &control, contexts)?;
+    server.shared.host.login.tokens.put(tokens.tokens);
     let worker_count = server.workers.len() - 1;
     let queues = (0..=worker_count).map(|_| Worker::event_queue()).collect::<io::Result<Vec<_>>>()?;
     let _ = server.mailboxes.0.set(queues.iter().map(|(_, mailbox)| mailbox.clone()).collect());

@@ -1,6 +1,7 @@
 //! What keeps a server from starting or running.
 
 use crate::assembly::AssemblyError;
+use crate::http_tokens::TokenFileError;
 use durability::DurabilityError;
 use std::io;
 use std::path::PathBuf;
@@ -64,6 +65,9 @@ pub enum ServeError {
     /// TLS is asked for, and its settings or files are wrong.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The file of tokens for the page is wrong.
+    #[error(transparent)]
+    Tokens(#[from] TokenFileError),
     /// The settings give no server.
     #[error(transparent)]
     Assembly(#[from] AssemblyError),

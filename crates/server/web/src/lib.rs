@@ -9,7 +9,7 @@
 //! W1. One thread answers all requests, and no worker of the server takes part; MEMORY EXPLAIN alone is their work.
 //! W2. What is shown is what INFO says, so that both agree.
 //! W3. Values of clients are shown only when asked for. Keys, prefixes and clients need a login where the server does.
-//! W4. To other hosts nothing is shown without a login as a user with a password.
+//! W4. To other hosts nothing is shown without a login as a user: by password, token or certificate.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -59,9 +59,9 @@ pub trait Facts: Send + Sync {
     /// The reply of a command that takes no lock, in RESP3; `None` as of [`Facts::info`].
     fn ask(&self, words: &[&str]) -> Option<Asked>;
 
-    /// Whether a client may run a command as this user with this password, and how long the answer has to be kept back.
-    /// `None` is a client that has not logged in. Slow with a slow hash, and then not called on the web thread.
-    fn access(&self, client: &Client, login: Option<(&str, &str)>, words: &[&str]) -> (Access, Duration);
+    /// Whether a client may run a command with this login, and how long the answer has to be kept back. `None` is a
+    /// client that has none. Slow with a slow hash, and then not called on the web thread.
+    fn access(&self, client: &Client, login: Option<Login<'_>>, words: &[&str]) -> (Access, Duration);
 
     /// What a new connection with TLS begins with; `None` without certificates.
     fn tls(&self) -> Option<Arc<ServerConfig>>;
@@ -88,6 +88,17 @@ pub enum Access {
     NoLogin,
     /// It has logged in as a user that may not run the command.
     Forbidden,
+}
+
+/// What a client shows to log in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Login<'a> {
+    /// The name of a user and its password; or a token and no password, from a browser that asks for both.
+    Password(&'a str, &'a str),
+    /// A token, which is that of a user.
+    Token(&'a str),
+    /// The certificate of its connection, in DER. TLS has checked it.
+    Certificate(&'a [u8]),
 }
 
 /// A client of the page.

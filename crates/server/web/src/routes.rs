@@ -101,9 +101,11 @@ async fn checked_login(shared: &Shared, visit: &Visit, path: String, headers: &H
     match login::access(shared, visit, headers, &[command]).await {
         Access::Granted => StatusCode::OK.into_response(),
         Access::NoLogin => {
-            let mut response = refusal(StatusCode::UNAUTHORIZED, "log in as a user of the server with a password\n");
-            let asks = HeaderValue::from_static("Basic realm=\"onggi\", charset=\"UTF-8\"");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, asks);
+            let text = "log in as a user of the server, by its password, a token or a certificate\n";
+            let mut response = refusal(StatusCode::UNAUTHORIZED, text);
+            for asks in ["Basic realm=\"onggi\", charset=\"UTF-8\"", "Bearer realm=\"onggi\""] {
+                response.headers_mut().append(header::WWW_AUTHENTICATE, HeaderValue::from_static(asks));
+            }
             response
         }
         Access::Forbidden => refusal(StatusCode::FORBIDDEN, &format!("this user may not run {command}\n")),

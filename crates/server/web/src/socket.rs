@@ -133,6 +133,10 @@ impl AsyncRead for Socket {
             None => ready!(Pin::new(&mut socket.tcp).poll_read(context, room))?,
             Some(tls) => {
                 let read = ready!(poll_plaintext(&socket.tcp, tls, context, room.initialize_unfilled()))?;
+                // The first plaintext follows the handshake.
+                if let Some(certificate) = tls.peer_certificates().and_then(<[_]>::first) {
+                    socket.visit.show(certificate);
+                }
                 room.advance(read);
             }
         }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ pub struct Visit {
     pub is_near: bool,
     began: Instant,
     has_entered: AtomicBool,
+    certificate: OnceLock<Vec<u8>>,
     is_over: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
@@ -26,7 +27,8 @@ impl Visit {
     /// One that begins.
     pub fn new(address: SocketAddr, is_near: bool) -> Self {
         let (has_entered, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { address, is_near, began: Instant::now(), has_entered, is_over, waker: Mutex::default() }
+        let (certificate, waker) = (OnceLock::new(), Mutex::default());
+        Self { address, is_near, began: Instant::now(), has_entered, certificate, is_over, waker }
     }
 
     /// Whether it has logged in.
@@ -37,6 +39,16 @@ impl Visit {
     /// It has logged in.
     pub fn enter(&self) {
         self.has_entered.store(true, Ordering::Relaxed);
+    }
+
+    /// The certificate that the client has shown in the handshake, in DER.
+    pub fn certificate(&self) -> Option<&[u8]> {
+        self.certificate.get().map(Vec::as_slice)
+    }
+
+    /// Notes that certificate.
+    pub fn show(&self, certificate: &[u8]) {
+        self.certificate.get_or_init(|| certificate.to_vec());
     }
 
     /// Closes it.

@@ -1,8 +1,9 @@
 //! Clients of other hosts: what they see without a login and with one, over TLS, and how long they may take. The other
 //! host is 127.0.0.2, from where a client may connect as well.
 
-use rcgen::{CertificateParams, KeyPair};
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned};
 use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
@@ -10,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use web::{Access, Asked, Client, Facts, Limits, Web};
+use web::{Access, Asked, Client, Facts, Limits, Login, Web};
 
 /// Longest wait of a test.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -22,6 +23,8 @@ const FAR: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 struct Fake {
     tls: Mutex<Option<Arc<ServerConfig>>>,
     logins: AtomicUsize,
+    /// The certificate that logs `admin` in.
+    certificate: Mutex<Option<CertificateDer<'static>>>,
     /// What the next answers wait for.
     delay: Mutex<Duration>,
 }
@@ -39,12 +42,15 @@ impl Facts for Fake {
         Some(Asked::Reply(b"*0\r\n".to_vec()))
     }
 
-    fn access(&self, client: &Client, login: Option<(&str, &str)>, words: &[&str]) -> (Access, Duration) {
+    fn access(&self, client: &Client, login: Option<Login<'_>>, words: &[&str]) -> (Access, Duration) {
         let access = match login {
             None if client.is_near => Access::Granted,
-            Some(("admin", "secret")) => Access::Granted,
-            Some(("watcher", "secret")) if words == ["PING"] => Access::Granted,
-            Some(("watcher", "secret")) => Access::Forbidden,
+            Some(Login::Password("admin", "secret") | Login::Token(TOKEN)) => Access::Granted,
+            Some(Login::Password("watcher", "secret")) if words == ["PING"] => Access::Granted,
+            Some(Login::Password("watcher", "secret")) => Access::Forbidden,
+            Some(Login::Certificate(shown)) if self.certificate.lock().unwrap().as_deref() == Some(shown) => {
+                Access::Granted
+            }
             _ => Access::NoLogin,
         };
         if login.is_some() && client.is_new && access != Access::NoLogin {
@@ -83,9 +89,9 @@ fn connect(to: SocketAddr, from: Ipv4Addr) -> TcpStream {
     stream
 }
 
-/// Sends a request; the status and all text of the answer. A login is `Basic` and base64.
+/// Sends a request; the status and all text of the answer. A login is what the header Authorization says.
 fn get(stream: &mut (impl Read + Write), path: &str, login: Option<&str>) -> (u16, String) {
-    let login = login.map(|login| format!("Authorization: Basic {login}\r\n")).unwrap_or_default();
+    let login = login.map(|login| format!("Authorization: {login}\r\n")).unwrap_or_default();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: onggi.example\r\n{login}\r\n").unwrap();
     let mut text = String::new();
     let mut byte = [0];
@@ -101,9 +107,10 @@ fn get(stream: &mut (impl Read + Write), path: &str, login: Option<&str>) -> (u1
 }
 
 /// `admin:secret`, `watcher:secret`, `admin:wrong`.
-const ADMIN: &str = "YWRtaW46c2VjcmV0";
-const WATCHER: &str = "d2F0Y2hlcjpzZWNyZXQ=";
-const WRONG: &str = "YWRtaW46d3Jvbmc=";
+const ADMIN: &str = "Basic YWRtaW46c2VjcmV0";
+const WATCHER: &str = "Basic d2F0Y2hlcjpzZWNyZXQ=";
+const WRONG: &str = "Basic YWRtaW46d3Jvbmc=";
+const TOKEN: &str = "mF_9.B5f-4.1JqM";
 
 #[test]
 fn other_hosts_see_nothing_without_a_login() {
@@ -111,10 +118,15 @@ fn other_hosts_see_nothing_without_a_login() {
     let (address, _web) = open(&fake, false, PATIENCE);
     let paths = ["/", "/page.js", "/metrics", "/healthz", "/readyz", "/api/info", "/api/history", "/api/live", "/no"];
     for path in paths {
-        for login in [None, Some(WRONG)] {
+        for login in [None, Some(WRONG), Some("Bearer mF_9.B5f-4.1Jq"), Some("Bearer"), Some("Digest admin")] {
             let (status, text) = get(&mut connect(address, FAR), path, login);
             assert_eq!(status, 401, "{path}: {text}");
-            assert!(text.contains("www-authenticate: Basic realm=\"onggi\"") && !text.contains("9.1.0"), "{text}");
+            assert!(
+                text.contains("www-authenticate: Basic realm=\"onggi\"")
+                    && text.contains("Bearer realm=")
+                    && !text.contains("9.1.0"),
+                "{text}"
+            );
         }
     }
     assert_eq!(fake.logins.load(Ordering::Relaxed), 0);
@@ -128,6 +140,24 @@ fn other_hosts_see_nothing_without_a_login() {
     assert_eq!(get(&mut stream, "/healthz", Some(WATCHER)).0, 200);
     // This host needs none, but a name that no other site can have.
     assert_eq!(get(&mut connect(address, NEAR), "/metrics", None).0, 421);
+}
+
+#[test]
+fn a_token_is_a_login() {
+    let fake = Arc::new(Fake::default());
+    let (address, _web) = open(&fake, false, PATIENCE);
+    let mut stream = connect(address, FAR);
+    for path in ["/", "/metrics", "/healthz", "/api/clients"] {
+        assert_eq!(get(&mut stream, path, Some(&format!("Bearer {TOKEN}"))).0, 200, "{path}");
+    }
+    assert_eq!(fake.logins.load(Ordering::Relaxed), 1);
+    // Longer than any token, and then without an end.
+    let long = format!("Bearer {}", "x".repeat(100_000));
+    assert_eq!(get(&mut connect(address, FAR), "/metrics", Some(&long)).0, 401);
+    let mut endless = connect(address, FAR);
+    endless.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ").unwrap();
+    let sent = (0..1 << 10).take_while(|_| endless.write_all(&[b'x'; 1 << 14]).is_ok()).count();
+    assert!(sent < 1 << 10, "16 MB of a header are not taken");
 }
 
 /// The server says how long.
@@ -166,6 +196,84 @@ fn certificates() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
 fn over_tls(config: &Arc<ClientConfig>, address: SocketAddr) -> StreamOwned<ClientConnection, TcpStream> {
     let name = ServerName::try_from("localhost").unwrap();
     StreamOwned::new(ClientConnection::new(config.clone(), name).unwrap(), connect(address, FAR))
+}
+
+/// A CA, for a server that asks for certificates of it, and clients with one and without.
+struct Authority {
+    key: KeyPair,
+    params: CertificateParams,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self { key: KeyPair::generate().unwrap(), params }
+    }
+
+    fn roots(&self) -> RootCertStore {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.params.self_signed(&self.key).unwrap().der().clone()).unwrap();
+        roots
+    }
+
+    fn issue(&self) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
+        let key = KeyPair::generate().unwrap();
+        let issuer = Issuer::from_params(&self.params, &self.key);
+        let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &issuer).unwrap().der().clone();
+        (certificate, PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())))
+    }
+
+    fn server(&self) -> Arc<ServerConfig> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(self.roots()), provider.clone());
+        let (certificate, key) = self.issue();
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_client_cert_verifier(verifier.allow_unauthenticated().build().unwrap())
+            .with_single_cert(vec![certificate], key);
+        Arc::new(config.unwrap())
+    }
+
+    fn client(&self, shown: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>) -> Arc<ClientConfig> {
+        let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(self.roots());
+        Arc::new(match shown {
+            Some((certificate, key)) => builder.with_client_auth_cert(vec![certificate], key).unwrap(),
+            None => builder.with_no_client_auth(),
+        })
+    }
+}
+
+#[test]
+fn a_certificate_is_a_login() {
+    let (fake, authority) = (Arc::new(Fake::default()), Authority::new());
+    *fake.tls.lock().unwrap() = Some(authority.server());
+    let (address, _web) = open(&fake, true, PATIENCE);
+    let (mine, other) = (authority.issue(), authority.issue());
+    *fake.certificate.lock().unwrap() = Some(mine.0.clone());
+    let mine = authority.client(Some(mine));
+    let mut stream = over_tls(&mine, address);
+    for path in ["/", "/metrics", "/api/clients"] {
+        assert_eq!(get(&mut stream, path, None).0, 200, "{path}");
+    }
+    assert_eq!(fake.logins.load(Ordering::Relaxed), 1);
+    assert_eq!(get(&mut stream, "/metrics", Some(WRONG)).0, 401, "the header is asked, if there is one");
+    // A session that is resumed has the certificate that it began with.
+    let mut again = over_tls(&mine, address);
+    assert_eq!(get(&mut again, "/metrics", None).0, 200);
+    for shown in [Some(other), None] {
+        let mut stream = over_tls(&authority.client(shown), address);
+        assert_eq!(get(&mut stream, "/metrics", None).0, 401);
+        assert_eq!(get(&mut stream, "/metrics", Some(ADMIN)).0, 200);
+    }
+    let mut refused = over_tls(&authority.client(Some(Authority::new().issue())), address);
+    let _ = refused.write_all(b"GET / HTTP/1.1\r\n\r\n");
+    assert!(refused.read(&mut [0]).is_err(), "a certificate of another CA");
 }
 
 #[test]

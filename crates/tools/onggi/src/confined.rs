@@ -59,6 +59,7 @@ fn files(settings: &Settings, config: Option<&Path>) -> Vec<Place> {
         &settings.tls_client_cert_file,
         &settings.tls_client_key_file,
         &settings.tls_ca_cert_file,
+        &settings.http_token_file,
     ];
     let written = written.into_iter().flatten().flat_map(|file| Place::around(file, Access::Write));
     let read = read.into_iter().flatten().flat_map(|file| Place::around(file, Access::Read));

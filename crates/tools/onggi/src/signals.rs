@@ -1,5 +1,5 @@
-//! Signals: SIGTERM and SIGINT end the server as SHUTDOWN does. SIGHUP reopens the log file and the audit log,
-//! reads the files of TLS again, and lists the settings that differ from the configuration. SIGUSR1 and SIGUSR2
+//! Signals: SIGTERM and SIGINT end the server as SHUTDOWN does. SIGHUP reopens the log file and the audit log, reads
+//! the files of TLS and of tokens again, and lists the settings that differ from the configuration. SIGUSR1 and SIGUSR2
 //! have no effect.
 
 use crate::log::ServerLog;
@@ -54,6 +54,11 @@ fn reload(control: &Control, log: &ServerLog, line: &CommandLine) {
     match control.reload_certificates() {
         Some(Ok(())) => log.say("SIGHUP: the certificates and keys of TLS are read anew"),
         Some(Err(error)) => log.warn(&format!("SIGHUP: {error}; the certificates in force stay")),
+        None => {}
+    }
+    match control.reload_tokens() {
+        Some(Ok(_)) => log.say("SIGHUP: the tokens of http-token-file are read anew"),
+        Some(Err(error)) => log.warn(&format!("SIGHUP: {error}; the tokens in force stay")),
         None => {}
     }
     let Some(settings) = control.settings() else { return };

@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tls::ServerConfig;
-use web::{Access, Asked, Client, Facts, Limits, Web};
+use web::{Access, Asked, Client, Facts, Limits, Login, Web};
 
 /// Connections that the kernel completes before they are accepted.
 const BACKLOG: i32 = 128;
@@ -36,9 +36,14 @@ impl Facts for Server {
         })
     }
 
-    fn access(&self, client: &Client, login: Option<(&str, &str)>, words: &[&str]) -> (Access, Duration) {
+    fn access(&self, client: &Client, login: Option<Login<'_>>, words: &[&str]) -> (Access, Duration) {
         let visitor = observe::Visitor { address: client.address, is_near: client.is_near, is_new: client.is_new };
-        let (access, delay) = self.0.access(&visitor, login, words);
+        let shown = login.map(|login| match login {
+            Login::Password(user, password) => observe::Shown::Password(user, password),
+            Login::Token(token) => observe::Shown::Token(token),
+            Login::Certificate(certificate) => observe::Shown::Certificate(certificate),
+        });
+        let (access, delay) = self.0.access(&visitor, shown, words);
         let access = match access {
             observe::Access::Granted => Access::Granted,
             observe::Access::NoLogin => Access::NoLogin,

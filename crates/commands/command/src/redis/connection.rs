@@ -89,11 +89,22 @@ pub fn accept(session: &mut Session, host: &Host, user: Arc<User>, proof: Proof<
 
 /// Notes a wrong password or an unknown user in ACL LOG and in the audit log.
 pub fn note_refusal(session: &Session, host: &Host, command: &str, object: &[u8], user: &[u8], now: UnixMs) {
+    note_wrong(session, host, (command, object), (user, Proof::Password), now);
+}
+
+/// Notes a proof that is wrong, and for which user it was.
+pub fn note_wrong(
+    session: &Session,
+    host: &Host,
+    (command, object): (&str, &[u8]),
+    (user, proof): (&[u8], Proof<'_>),
+    now: UnixMs,
+) {
     let origin = if session.running.is_some() { Origin::Multi } else { Origin::TopLevel };
     let client = client_line::shown(&host.clients, &session.info, command, now);
     let login = &host.login;
     login.log.note(Reason::Login, origin, object, user, client, now);
-    login.audit.login(session, (user, Proof::Password), false, now);
+    login.audit.login(session, (user, proof), false, now);
 }
 
 /// Notes a certificate whose name is not that of a user who may log in.

@@ -120,9 +120,10 @@ pub(super) static HTTP: &[Directive] = &[
         Field::Addresses { get: |s| &s.http_bind, set: |s, addresses| s.http_bind = addresses },
         "127.0.0.1",
         "",
-        "The addresses of `http-port`, in the words of `bind`. Clients of other hosts need a login for every path, by HTTP basic \
-         authentication: a user with a password who may run INFO. So any address but loopback needs `http-tls yes`, and \
-         `requirepass`, `aclfile` or `user` lines.",
+        "The addresses of `http-port`, in the words of `bind`. Clients of other hosts need a login for every path, as a user who \
+         may run INFO: by a password (HTTP basic authentication), by a token of `http-token-file`, or by a certificate \
+         (`tls-auth-clients-user`). So any address but loopback needs `http-tls yes` and one of `requirepass`, `aclfile`, `user` \
+         lines, `http-token-file` and `tls-auth-clients-user`.",
     )
     .at_start(),
     Directive::supported(
@@ -131,9 +132,20 @@ pub(super) static HTTP: &[Directive] = &[
         "no",
         "",
         "Whether the page and the metrics are served by HTTPS. The certificates are those of `tls-port`, and `tls-auth-clients` \
-         says whether clients need one.",
+         says whether clients need one. With `tls-auth-clients-user` a client's certificate is its login.",
     )
     .at_start(),
+    Directive::supported(
+        "http-token-file",
+        optional_path!(http_token_file),
+        "",
+        "",
+        "A file of tokens that log in to the page and the metrics, for `Authorization: Bearer TOKEN`: one a line as `USER \
+         TOKEN`, or `USER #HASH` with the SHA-256 hash of a token. A token has 16 to 512 characters, and the rights of its \
+         user. SIGHUP and CONFIG SET read the file again, and `tls-auto-reload-interval` looks at it; when it is bad, the \
+         tokens in force stay. Empty for none.",
+    )
+    .names_file(),
     Directive::supported(
         "otlp-endpoint",
         text!(otlp_endpoint),
@@ -389,7 +401,8 @@ pub(super) static TLS: &[Directive] = &[
         "",
         "The name in a client's certificate that is its user, who is logged in by the handshake: `CN` the common name of \
          the subject, `URI` the first URI of the alternative names that is an enabled user. Without such a user the client \
-         has to log in. Give such users no password and no `nopass`.",
+         has to log in. Give such users no password and no `nopass`. On `http-port` it holds for each request without another \
+         login.",
     ),
     Directive::supported(
         "tls-protocols",
@@ -474,8 +487,8 @@ pub(super) static TLS: &[Directive] = &[
         integer!(tls_auto_reload_interval_seconds: 0, INT_MAX),
         "0",
         "seconds",
-        "After this long the server looks at the files of TLS again, and takes what has changed. When a file is bad, the \
-         certificates in force stay, and the log says why. 0 never looks: send SIGHUP after a renewal.",
+        "After this long the server looks at the files of TLS and at `http-token-file` again, and takes what has changed. When a \
+         file is bad, what is in force stays, and the log says why. 0 never looks: send SIGHUP after a renewal.",
     ),
     Directive::not_needed(
         "max-new-tls-connections-per-cycle",

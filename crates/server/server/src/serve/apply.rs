@@ -6,6 +6,7 @@ use crate::client_memory::ClientMemory;
 use crate::descriptors::raise_limit;
 use crate::encryption;
 use crate::executor::{ClientLimits, Shared};
+use crate::http_tokens::{self, TokenFileError};
 use crate::listen::AcceptorHandle;
 use crate::store_settings::follow_settings;
 use admin::Apply;
@@ -74,9 +75,18 @@ impl Apply for Applied {
             encryption::load(settings).map_err(refused)
         });
         let encryption = encryption.transpose()?;
+        let tokens = changed.iter().find(|row| row.name == http_tokens::DIRECTIVE).map(|row| {
+            let refused = |error: TokenFileError| Refused { directive: row.name, reason: error.to_string() };
+            http_tokens::load(settings).map_err(refused)
+        });
+        let tokens = tokens.transpose()?;
         self.set_durability(settings, in_transaction)?;
         // Last, since nothing fails after it.
         encryption.into_iter().for_each(|loaded| self.tls.put(loaded));
+        if let Some((tokens, shared)) = tokens.zip(self.shared.get().and_then(Weak::upgrade)) {
+            tokens.warn();
+            shared.host.login.tokens.put(tokens.tokens);
+        }
         Ok(())
     }
 

@@ -2,7 +2,8 @@
 
 use crate::encryption;
 use crate::executor::Shared;
-use crate::observe::{self, Access, Asked, Visitor};
+use crate::http_tokens::{self, TokenFileError};
+use crate::observe::{self, Access, Asked, Shown, Visitor};
 use admin::{Configuration, ShutdownRequest};
 use command::stats::bucket_upper_ns;
 use config::Settings;
@@ -48,6 +49,22 @@ impl Control {
         if has_changed { self.reload_certificates() } else { None }
     }
 
+    /// Reads `http-token-file` again, and says whether its tokens are others; `None` when there is none. A bad file
+    /// leaves the tokens in force. What is odd about it goes to the log.
+    pub fn reload_tokens(&self) -> Option<Result<bool, TokenFileError>> {
+        let shared = self.server.get()?.upgrade()?;
+        shared.host.part::<Configuration>().hold(|settings| {
+            http_tokens::is_used(settings).then(|| {
+                let found = http_tokens::load(settings)?;
+                let has_changed = shared.host.login.tokens.put(found.tokens.clone());
+                if has_changed {
+                    found.warn();
+                }
+                Ok(has_changed)
+            })
+        })
+    }
+
     /// Has the file of the audit log opened again. False when there is none.
     pub fn reopen_audit_log(&self) -> bool {
         let Some(shared) = self.server.get().and_then(Weak::upgrade) else { return false };
@@ -69,9 +86,9 @@ impl Control {
 
     /// Whether a client of the page may run a command, and how long the answer has to be kept back. There are no users
     /// before the server has begun, and after its end.
-    pub fn access(&self, from: &Visitor, login: Option<(&str, &str)>, words: &[&str]) -> (Access, Duration) {
+    pub fn access(&self, from: &Visitor, shown: Option<Shown<'_>>, words: &[&str]) -> (Access, Duration) {
         let shared = self.server.get().and_then(Weak::upgrade);
-        shared.map_or((Access::NoLogin, Duration::ZERO), |shared| observe::access(&shared, from, login, words))
+        shared.map_or((Access::NoLogin, Duration::ZERO), |shared| observe::access(&shared, from, shown, words))
     }
 
     /// What a new connection with TLS begins with; `None` without certificates, before the server has begun, and after

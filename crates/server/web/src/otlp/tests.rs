@@ -3,7 +3,7 @@
 use super::*;
 use crate::metrics::{self, Format, kind_word};
 use crate::replies;
-use crate::{Access, Asked, Client};
+use crate::{Access, Asked, Client, Login};
 use base::figures::{FAMILIES, Kind, TABLE};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{KeyValue as Attribute, any_value};
@@ -50,7 +50,7 @@ impl Facts for Fake {
         Some(Asked::Reply(HISTOGRAMS.to_vec()))
     }
 
-    fn access(&self, _: &Client, _: Option<(&str, &str)>, _: &[&str]) -> (Access, Duration) {
+    fn access(&self, _: &Client, _: Option<Login<'_>>, _: &[&str]) -> (Access, Duration) {
         (Access::Granted, Duration::ZERO)
     }
 

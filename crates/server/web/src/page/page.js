@@ -199,7 +199,7 @@ async function start() {
   panel("login", "form").addEventListener("submit", event => {
     event.preventDefault();
     const form = new FormData(event.target), text = new TextEncoder().encode(`${form.get("user")}:${form.get("password")}`);
-    authorization = "Basic " + btoa(String.fromCharCode(...text));
+    authorization = form.get("token") ? "Bearer " + form.get("token").trim() : "Basic " + btoa(String.fromCharCode(...text));
     document.getElementById("login").hidden = true;
     for (const section of document.querySelectorAll(".keyed")) section.hidden = false;
     askPanels(); explain();
