@@ -9,7 +9,9 @@ use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequ
 use opentelemetry_proto::tonic::common::v1::{KeyValue as Attribute, any_value};
 use opentelemetry_proto::tonic::metrics::v1::{AggregationTemporality, NumberDataPoint, metric, number_data_point};
 use prost::Message;
-use rustls::ServerConfig;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -68,7 +70,7 @@ impl Facts for Fake {
 }
 
 /// One request: the lines of its head, and its body.
-fn request(stream: &TcpStream) -> (Vec<String>, Vec<u8>) {
+fn request(stream: impl Read) -> (Vec<String>, Vec<u8>) {
     let mut reader = BufReader::new(stream);
     let mut head = Vec::new();
     loop {
@@ -85,7 +87,7 @@ fn request(stream: &TcpStream) -> (Vec<String>, Vec<u8>) {
     (head, body)
 }
 
-fn answer(mut stream: &TcpStream, status: &str) {
+fn answer(mut stream: impl Write, status: &str) {
     write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
 }
 
@@ -240,6 +242,95 @@ fn a_collector_that_is_silent_is_given_up() {
     assert!(began.elapsed() >= Duration::from_millis(500));
     let (stream, _) = listener.accept().unwrap();
     request(&stream);
+    drop((silent, push));
+}
+
+/// A CA whose certificate is in a file, and a collector that has one of it for a name.
+struct Authority {
+    key: KeyPair,
+    params: CertificateParams,
+    file: tempfile::NamedTempFile,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let (mut params, key) = (CertificateParams::new(Vec::new()).unwrap(), KeyPair::generate().unwrap());
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(params.self_signed(&key).unwrap().pem().as_bytes()).unwrap();
+        Self { key, params, file }
+    }
+
+    fn collector(&self, name: &str) -> Arc<ServerConfig> {
+        let key = KeyPair::generate().unwrap();
+        let issuer = Issuer::from_params(&self.params, &self.key);
+        let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key);
+        Arc::new(config.unwrap())
+    }
+}
+
+/// Begins to send to a collector, whose certificates these CAs have to sign.
+fn push_over_tls(ca: &Authority) -> (TcpListener, Push, mpsc::Receiver<String>) {
+    let (listener, endpoint) = listener();
+    let ca_file = Some(ca.file.path().to_owned());
+    let options = PushOptions { ca_file, ..options(endpoint.replace("http:", "https:")) };
+    let (sender, told) = mpsc::channel();
+    let push = Push::start(options, Arc::new(Fake), move |line| sender.send(line.to_owned()).unwrap()).unwrap();
+    (listener, push, told)
+}
+
+fn accept_over_tls(listener: &TcpListener, config: Arc<ServerConfig>) -> StreamOwned<ServerConnection, TcpStream> {
+    let (stream, _) = listener.accept().unwrap();
+    stream.set_read_timeout(Some(WAIT)).unwrap();
+    StreamOwned::new(ServerConnection::new(config).unwrap(), stream)
+}
+
+/// Figures and headers are sent to a collector whose certificate is right.
+#[test]
+fn a_collector_is_reached_over_tls() {
+    let ca = Authority::new();
+    let (listener, push, _told) = push_over_tls(&ca);
+    let mut stream = accept_over_tls(&listener, ca.collector("127.0.0.1"));
+    let (head, body) = request(&mut stream);
+    answer(&mut stream, "200 OK");
+    assert!(head.iter().any(|line| line == "x-token: secret"), "{head:?}");
+    assert!(ExportMetricsServiceRequest::decode(body.as_slice()).unwrap().resource_metrics.len() > 1);
+    drop(push);
+}
+
+/// A collector with another certificate gets nothing, not even a header, and the log says why.
+#[test]
+fn a_collector_without_the_right_certificate_gets_nothing() {
+    let ca = Authority::new();
+    for (config, expected) in [
+        (Authority::new().collector("127.0.0.1"), "invalid peer certificate: BadSignature"),
+        (ca.collector("collector.example"), "not valid for name"),
+    ] {
+        let (listener, push, told) = push_over_tls(&ca);
+        let mut stream = accept_over_tls(&listener, config);
+        assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0);
+        let line = told.recv_timeout(WAIT).unwrap();
+        assert!(line.contains("does not take figures") && line.contains(expected), "{line}");
+        drop(push);
+    }
+}
+
+/// A handshake that stops costs a sending.
+#[test]
+fn a_handshake_that_stops_is_given_up() {
+    let ca = Authority::new();
+    let (listener, push, told) = push_over_tls(&ca);
+    let (silent, _) = listener.accept().unwrap();
+    let line = told.recv_timeout(WAIT).unwrap();
+    assert!(line.contains("timeout"), "{line}");
+    let mut stream = accept_over_tls(&listener, ca.collector("127.0.0.1"));
+    request(&mut stream);
     drop((silent, push));
 }
 
