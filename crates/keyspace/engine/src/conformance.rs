@@ -131,6 +131,7 @@ fn reform_leaves(tree: &mut Big, compresses: bool) {
         bytes_max: usize::MAX,
         retries: true,
         compresses,
+        takes_all: false,
         only_sheds: false,
         is_other: &is_other,
     };

@@ -14,12 +14,18 @@
 //! Z1. Compressed bytes stay the same, in memory and in checkpoints, until the leaf is changed.
 //! Z2. Compressing a leaf, thawing it and dropping the thawed copy change no collection: clones and walks need not
 //!     know. Dropping also moves a stored form out of a sparse page (`pages`).
-//! Z3. The keeper counts every live [`Cold`], so that what reading it needs (a dictionary) stays.
+//! Z3. The keeper counts every live [`Cold`], so that what reading it needs (a dictionary, a row) stays.
+//!
+//! The stored form may also be the address of a row of a database on disk: see [`absent`].
 
+pub mod absent;
+
+use self::absent::LeafRows;
 use crate::nest::{Counted, Nests};
 use crate::pages::{Pages, Place};
 use crate::tree::allocated;
 use std::fmt;
+use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -47,6 +53,11 @@ pub trait Keeper: Send + Sync {
 
     /// This many bytes more, or fewer, are kept as thawed copies.
     fn keeps(&self, bytes: usize, is_kept: bool);
+
+    /// Where the bytes are when they are not in memory: then stored forms are addresses, and nothing is thawed.
+    fn rows(&self) -> Option<&dyn LeafRows> {
+        None
+    }
 }
 
 /// Where stored forms and their handles lie: apart from the heap, so that the leaves they replace free whole pages.
@@ -99,13 +110,13 @@ impl Cold {
         self.0.stored.with(read)
     }
 
-    /// The bytes, which are kept from then on. Takes some microseconds the first time.
+    /// The bytes, which are kept from then on. Takes some microseconds the first time. Unwinds when they are a row
+    /// that is not in memory: see [`absent`].
     pub fn bytes(&self) -> &[u8] {
         self.0.thawed.get_or_init(|| {
             let mut bytes = Vec::new();
-            self.with_stored(|stored| self.0.keeper.thaw(stored, &mut bytes));
-            self.0.keeper.keeps(allocated(bytes.len()), true);
-            bytes.into_boxed_slice()
+            self.thaw(&mut bytes);
+            self.0.kept(bytes)
         })
     }
 
@@ -115,8 +126,46 @@ impl Cold {
             return thawed;
         }
         scratch.clear();
-        self.with_stored(|stored| self.0.keeper.thaw(stored, scratch));
+        self.thaw(scratch);
         scratch
+    }
+
+    /// Appends the bytes.
+    fn thaw(&self, out: &mut Vec<u8>) {
+        match self.0.keeper.rows() {
+            None => self.with_stored(|stored| self.0.keeper.thaw(stored, out)),
+            Some(rows) => absent::read(self, rows, out),
+        }
+    }
+
+    /// Reads the row that has the bytes, unless they are in memory, and keeps them while any clone is held. Waits for a
+    /// device, and needs no lock.
+    ///
+    /// # Errors
+    /// When the row cannot be read.
+    pub fn fetch(&self) -> io::Result<()> {
+        if let Some(rows) = self.0.keeper.rows().filter(|_| !self.is_thawed()) {
+            let mut bytes = Vec::new();
+            self.read_row(rows, &mut bytes)?;
+            self.0.thawed.get_or_init(|| self.0.kept(bytes));
+        }
+        Ok(())
+    }
+
+    /// Appends the bytes of the row.
+    pub(crate) fn read_row(&self, rows: &dyn LeafRows, out: &mut Vec<u8>) -> io::Result<()> {
+        // No page is to be kept from others for as long as a device takes.
+        let (address, start) = (self.with_stored(<[u8]>::to_vec), out.len());
+        rows.read(&address, out)?;
+        match out.len() - start == self.len() {
+            true => Ok(()),
+            false => Err(io::Error::new(io::ErrorKind::InvalidData, "a row has another length than its leaf")),
+        }
+    }
+
+    /// Whether the bytes are a row, whether they are in memory or not.
+    pub fn is_row(&self) -> bool {
+        self.0.keeper.rows().is_some()
     }
 
     /// Whether the bytes are kept.
@@ -158,6 +207,12 @@ impl Cold {
 }
 
 impl Kept {
+    /// These bytes as the copy to keep.
+    fn kept(&self, bytes: Vec<u8>) -> Box<[u8]> {
+        self.keeper.keeps(allocated(bytes.len()), true);
+        bytes.into_boxed_slice()
+    }
+
     fn forget(&mut self) {
         if let Some(thawed) = self.thawed.take() {
             self.keeper.keeps(allocated(thawed.len()), false);
@@ -318,6 +373,11 @@ impl Bytes {
             Form::Plain(bytes) => allocated(bytes.capacity()),
             Form::Cold(cold) => cold.memory_bytes(),
         }
+    }
+
+    /// The stored form, if they are compressed.
+    pub fn compressed(&self) -> Option<&Cold> {
+        self.cold().filter(|cold| !cold.is_row())
     }
 
     /// The stored form, if they have one.

@@ -19,6 +19,8 @@
 //!     edits need it decompressed ([`Encoding::is_compressed`]). A collection with a field that has a time is not
 //!     stored so.
 //! V6. Unused leaves of a tree may be stored compressed, one by one: views and edits need not know ([`cold`]).
+//! V7. Leaves may be rows of a database on disk. Views and edits that need one which is not in memory unwind, and run
+//!     again when it is there ([`absent`]).
 #![deny(unsafe_code)]
 
 pub mod big;
@@ -44,6 +46,7 @@ pub mod zset;
 
 pub use big::{Big, Find, LeafRun, Progress, SharedBig};
 pub use buffer::{Buffer, Resize};
+pub use cold::absent;
 pub use kind::{Encoding, Type};
 pub use limits::Limits;
 pub use slot::{Body, Left, Slot, Stored, apply, check_changes, first_due, len};

@@ -70,6 +70,8 @@ pub struct Big {
     groups: Rows<Arc<Group>>,
     /// Bytes of all groups.
     group_bytes: usize,
+    /// Whether nodes are rows, or were.
+    may_have_rows: bool,
 }
 
 impl Big {

@@ -129,13 +129,21 @@ pub struct Tree<L: Leaf> {
     root: Option<Arc<Node<L>>>,
     /// Levels of nodes; those on level 1 hold leaves.
     height: u32,
+    /// See [`Self::may_have_rows`]. It takes no memory: there is room after the height.
+    may_have_rows: bool,
     len: u64,
 }
 
 impl<L: Leaf> Tree<L> {
     /// An empty tree. Allocates nothing.
     pub fn new() -> Self {
-        Self { root: None, height: 0, len: 0 }
+        Self { root: None, height: 0, may_have_rows: false, len: 0 }
+    }
+
+    /// Whether leaves are rows, or were: then it is edited in a clone only ([`crate::absent::whole`]).
+    #[inline]
+    pub fn may_have_rows(&self) -> bool {
+        self.may_have_rows
     }
 
     /// How many elements it holds.
@@ -401,7 +409,8 @@ impl<L: Leaf> Default for Tree<L> {
 
 impl<L: Leaf> Clone for Tree<L> {
     fn clone(&self) -> Self {
-        Self { root: self.root.clone(), height: self.height, len: self.len }
+        let Self { height, may_have_rows, len, .. } = *self;
+        Self { root: self.root.clone(), height, may_have_rows, len }
     }
 }
 

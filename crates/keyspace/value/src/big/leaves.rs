@@ -36,7 +36,7 @@ pub enum LeafRun {
 }
 
 impl LeafRun {
-    /// Puts their bytes into `out`, and gives how many elements they are; `None` when they are not to be compressed.
+    /// Puts their bytes into `out`, and gives how many elements they are; `None` when there are no leaves.
     pub fn bytes(&self, out: &mut Vec<u8>) -> Option<usize> {
         self.leaves().bytes(out)
     }
@@ -140,6 +140,19 @@ impl Big {
             Self::Zset(big) => big.by_score().has_cold() || big.by_member().has_cold(),
             Self::Stream(big) => big.has_cold(),
             Self::Btree(big) => big.tree().has_cold(),
+        }
+    }
+
+    /// Whether leaves are rows, or were: see [`crate::absent`].
+    #[inline]
+    pub fn may_have_rows(&self) -> bool {
+        match self {
+            Self::Hash(big) => big.tree().may_have_rows(),
+            Self::List(big) => big.tree().may_have_rows(),
+            Self::Set(big) => big.tree().may_have_rows(),
+            Self::Zset(big) => big.by_score().may_have_rows() || big.by_member().may_have_rows(),
+            Self::Stream(big) => big.may_have_rows(),
+            Self::Btree(big) => big.tree().may_have_rows(),
         }
     }
 

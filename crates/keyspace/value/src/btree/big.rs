@@ -122,7 +122,7 @@ impl Big {
         while let Some(here) = runs {
             let run = here.leaf();
             self.tree.bound_at(here.before()).unwrap_or(&Bkey::default()).put(out);
-            match run.cold() {
+            match run.compressed() {
                 Some(cold) => put_cold(run.count(), cold, out),
                 None => saved::Leaf::Plain(run.bytes_once(&mut scratch)).put(out),
             }

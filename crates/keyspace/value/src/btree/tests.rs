@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Body, Buffer, Encoding, Limits, Progress, Slot, Stored};
+use crate::{Body, Buffer, Encoding, Limits, Progress, Slot, Stored, absent};
 use base::Rng;
 use base::hash::KeyHasher;
 use proptest::prelude::*;
@@ -48,21 +48,29 @@ impl Kept {
         View::of(self.big.as_ref().map_or(Stored::Packed(&self.packed), Stored::Big))
     }
 
+    /// Every way of looking finds what the model has, also when leaves are absent.
     fn check(&self, model: &Model, rng: &mut Rng) {
-        let view = self.view();
-        assert_eq!(view.len(), model.len() as u64);
-        assert!(view.forward(0).eq(model.iter().map(element)));
-        assert!(view.backward(u64::MAX).eq(model.iter().rev().map(element)));
-        let at = rng.below(model.len() as u64 + 2);
-        assert!(view.forward(at).eq(model.iter().skip(at as usize).map(element)));
-        assert!(view.backward(at).eq(model.iter().take(at as usize + 1).rev().map(element)));
-        let bkey = some_bkey(rng);
-        assert_eq!(view.position(&bkey), (model.range(..bkey).count() as u64, model.contains_key(&bkey)));
-        assert_eq!(view.get(&bkey), model.get_key_value(&bkey).map(element));
+        check(self.view(), model, rng);
+        if let Some(big) = &self.big {
+            let seed = rng.below(u64::MAX);
+            absent::aside::over(big, |big| check(View::of(Stored::Big(big)), model, &mut Rng::new(seed)));
+        }
         if let Some(crate::Big::Btree(big)) = &self.big {
             big.tree().check_sums();
         }
     }
+}
+
+fn check(view: View<'_>, model: &Model, rng: &mut Rng) {
+    assert_eq!(view.len(), model.len() as u64);
+    assert!(view.forward(0).eq(model.iter().map(element)));
+    assert!(view.backward(u64::MAX).eq(model.iter().rev().map(element)));
+    let at = rng.below(model.len() as u64 + 2);
+    assert!(view.forward(at).eq(model.iter().skip(at as usize).map(element)));
+    assert!(view.backward(at).eq(model.iter().take(at as usize + 1).rev().map(element)));
+    let bkey = some_bkey(rng);
+    assert_eq!(view.position(&bkey), (model.range(..bkey).count() as u64, model.contains_key(&bkey)));
+    assert_eq!(view.get(&bkey), model.get_key_value(&bkey).map(element));
 }
 
 fn some_bkey(rng: &mut Rng) -> Bkey {

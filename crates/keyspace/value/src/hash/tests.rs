@@ -4,7 +4,7 @@ use super::*;
 use crate::buffer::tests::apply_stored;
 use crate::position::Position;
 use crate::tree::HashedLeaf;
-use crate::{Limits, Progress, Stored, check_changes};
+use crate::{Limits, Progress, Stored, absent, check_changes};
 use base::Rng;
 use base::hash::KeyHasher;
 use proptest::prelude::*;
@@ -184,8 +184,15 @@ fn take_step(hash: &mut Kept, model: &mut Model, step: Step) {
     }
 }
 
+/// Every way of looking finds what the model has, also when leaves are absent.
 fn check(hash: &Kept, model: &Model) {
-    let view = hash.view();
+    check_once(hash.view(), model);
+    if let Some(big) = &hash.big {
+        absent::aside::over(big, |big| check_once(View::of(Encoding::BIG, Stored::Big(big)), model));
+    }
+}
+
+fn check_once(view: View<'_>, model: &Model) {
     assert_eq!(contents(view), *model);
     assert_eq!(view.first_due(), model.values().filter_map(|(_, at)| *at).min());
     for (index, cell) in view.iter().enumerate() {

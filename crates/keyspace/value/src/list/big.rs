@@ -178,7 +178,7 @@ impl Big {
         let (mut scratch, mut place) = (Vec::new(), self.tree.leaves_at(from.0));
         while let Some(here) = place {
             let leaf = here.leaf();
-            match leaf.cold() {
+            match leaf.compressed() {
                 Some(cold) => saved::put_cold(leaf.count(), cold, out),
                 None => saved::Leaf::Plain(leaf.bytes_once(&mut scratch)).put(out),
             }

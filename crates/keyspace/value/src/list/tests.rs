@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::buffer::tests::apply_stored;
-use crate::{Limits, Progress};
+use crate::{Limits, Progress, absent};
 use base::hash::KeyHasher;
 use proptest::prelude::*;
 
@@ -64,8 +64,18 @@ fn apply_to_model(model: &mut Vec<Vec<u8>>, change: &Change<'_>) {
     }
 }
 
+/// Every way of looking finds what the model has, also when leaves are absent.
 fn check(kept: &Kept, model: &[Vec<u8>]) {
-    let view = kept.view();
+    check_once(kept.view(), model);
+    match kept {
+        Kept::Packed(bytes) => assert!(model.is_empty() || validate(Encoding::PACKED, bytes)),
+        Kept::Big(big) => {
+            absent::aside::over(big, |big| check_once(View::of(Encoding::BIG, Stored::Big(big)), model));
+        }
+    }
+}
+
+fn check_once(view: View<'_>, model: &[Vec<u8>]) {
     assert_eq!(view.len(), model.len() as u64);
     assert!(view.forward(0).eq(model.iter()));
     assert!(view.backward(u64::MAX).eq(model.iter().rev()));
@@ -75,9 +85,6 @@ fn check(kept: &Kept, model: &[Vec<u8>]) {
         assert!(view.backward(index as u64).eq(model.iter().take(index + 1).rev()));
     }
     assert_eq!((view.first(), view.last()), (model.first().map(Vec::as_slice), model.last().map(Vec::as_slice)));
-    if let Kept::Packed(bytes) = kept {
-        assert!(model.is_empty() || validate(Encoding::PACKED, bytes));
-    }
 }
 
 /// What is saved piece by piece and applied again is the same list.

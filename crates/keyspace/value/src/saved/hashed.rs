@@ -47,7 +47,7 @@ pub fn write<L: SavedLeaf>(
     while let Some(here) = leaves {
         let leaf = here.leaf();
         varint::put(out, tree.bound_at(here.before()).copied().unwrap_or(0));
-        match leaf.cold() {
+        match leaf.compressed() {
             Some(cold) => put_cold(leaf.count(), cold, out),
             None => {
                 elements.clear();

@@ -36,6 +36,11 @@ impl Big {
         &self.tree
     }
 
+    /// Whether leaves are rows, or were: then it is edited in a clone only ([`crate::absent::whole`]).
+    pub fn may_have_rows(&self) -> bool {
+        self.tree.may_have_rows()
+    }
+
     /// The tree, for changes of its form.
     pub(crate) fn tree_mut(&mut self) -> &mut Tree<Leaf> {
         &mut self.tree

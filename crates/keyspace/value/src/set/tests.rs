@@ -4,7 +4,7 @@ use super::*;
 use crate::buffer::tests::apply_stored;
 use crate::position::Position;
 use crate::tree::HashedLeaf;
-use crate::{Progress, Stored, check_changes};
+use crate::{Progress, Stored, absent, check_changes};
 use base::Rng;
 use base::hash::KeyHasher;
 use base::integer::IntegerText;
@@ -56,6 +56,24 @@ fn members(view: View<'_>) -> BTreeSet<Vec<u8>> {
     let all: BTreeSet<Vec<u8>> = view.iter().map(|member| member.bytes(&mut IntegerText::default()).to_vec()).collect();
     assert_eq!(all.len(), view.len());
     all
+}
+
+/// Every way of looking finds what the model has.
+fn check(view: View<'_>, model: &BTreeSet<Vec<u8>>) {
+    assert_eq!(members(view), *model);
+    assert!(model.iter().all(|member| view.contains(member)));
+    assert!(!view.contains(b"member of none"));
+    assert_eq!(view.at(model.len()), None);
+    let (mut scanned, mut cursor) = (BTreeSet::new(), 0);
+    loop {
+        cursor = view.scan(cursor, 7, &mut |member| {
+            scanned.insert(member.bytes(&mut IntegerText::default()).to_vec());
+        });
+        if cursor == 0 {
+            break;
+        }
+    }
+    assert_eq!(scanned, *model);
 }
 
 fn text(number: u64) -> Vec<u8> {
@@ -171,10 +189,10 @@ proptest! {
                 assert_eq!(set.view().len(), model.len());
             }
         });
-        assert_eq!(set.members(), model);
-        assert!(model.iter().all(|member| set.view().contains(member)));
-        assert!(!set.view().contains(b"member of none"));
-        assert_eq!(set.view().at(model.len()), None);
+        check(set.view(), &model);
+        if let Some(big) = &set.big {
+            absent::aside::over(big, |big| check(View::of(Encoding::BIG, Stored::Big(big)), &model));
+        }
         let mut scanned = Vec::new();
         while_scanning(&mut set, 7, |_| (), |member| scanned.push(member));
         assert_eq!(scanned.len(), model.len());

@@ -34,7 +34,7 @@ impl FullNode {
 
     /// Whether it is stored compressed.
     pub fn is_cold(&self) -> bool {
-        self.0.bytes().cold().is_some()
+        self.0.bytes().compressed().is_some()
     }
 }
 
@@ -53,9 +53,7 @@ impl Big {
         let (found, next) = self.nodes.look_for_cold(from, plan, looks);
         let number = next.unwrap_or(self.nodes.full_count()).saturating_sub(1);
         let found = found.map(|node| match node.bytes().cold() {
-            Some(cold) if plan.only_sheds || !cold.with_stored(|stored| (plan.is_other)(stored)) => {
-                Found::Thawed(number)
-            }
+            Some(cold) if plan.only_sheds || !plan.recodes(cold) => Found::Thawed(number),
             _ => Found::Node(FullNode(node.clone()), number),
         });
         (found, next)
@@ -63,6 +61,7 @@ impl Big {
 
     /// Stores the bytes of a node compressed. False when it is no longer there.
     pub(crate) fn store_cold(&mut self, node: &FullNode, cold: Cold) -> bool {
+        self.may_have_rows |= cold.is_row();
         self.store(node, |_| cold.into())
     }
 
@@ -89,8 +88,13 @@ impl Big {
         self.nodes.shed(number);
     }
 
+    /// Whether nodes are rows, or were: see [`crate::absent`].
+    pub(crate) fn may_have_rows(&self) -> bool {
+        self.may_have_rows
+    }
+
     /// Whether any node is stored compressed.
     pub(crate) fn has_cold(&self) -> bool {
-        self.nodes.skipping(0).any(|node| node.bytes().cold().is_some())
+        self.nodes.skipping(0).any(|node| node.bytes().compressed().is_some())
     }
 }

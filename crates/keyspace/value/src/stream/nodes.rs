@@ -121,9 +121,7 @@ impl Nodes {
                 _ => {
                     bytes.age().grow();
                     match cold {
-                        Some(cold) => {
-                            cold.with_stored(|stored| (plan.is_other)(stored)) || plan.sheds(cold, bytes.age())
-                        }
+                        Some(cold) => plan.recodes(cold) || plan.sheds(cold, bytes.age()),
                         None => plan.takes(bytes.len(), bytes.age()),
                     }
                 }

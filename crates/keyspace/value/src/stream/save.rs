@@ -60,7 +60,7 @@ impl Big {
                 if done > from.1 && out.len() >= end {
                     return Some(Progress(0, done));
                 }
-                match node.bytes().cold() {
+                match node.bytes().compressed() {
                     Some(cold) => {
                         saved::put_cold(node.live() as usize, cold, out);
                         node.put_head(out);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Body, Encoding, Limits, Progress, check_changes};
+use crate::{Body, Encoding, Limits, Progress, absent, check_changes};
 use base::hash::KeyHasher;
 use base::{Rng, UnixMs};
 use proptest::prelude::*;
@@ -284,6 +284,9 @@ proptest! {
             build(&mut big, &changes, &limits);
             model.apply(&step);
             prop_assert_eq!(&seen(stream(&big)), &model);
+        }
+        if let Some(big) = &big {
+            absent::aside::over(big, |big| assert_eq!(seen(Big::of(Stored::Big(big))), model));
         }
         if let Some(reader) = kept {
             reader.join().unwrap();

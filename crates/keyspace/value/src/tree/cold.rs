@@ -17,6 +17,11 @@ pub trait ColdLeaf: Leaf {
     /// The stored form of its bytes, if it has one.
     fn cold(&self) -> Option<&Cold>;
 
+    /// The stored form of its bytes, if they are compressed.
+    fn compressed(&self) -> Option<&Cold> {
+        self.cold().filter(|cold| !cold.is_row())
+    }
+
     /// Whether both share their bytes, so that they are equal as long as both are held.
     fn is(&self, other: &Self) -> bool;
 
@@ -48,6 +53,8 @@ pub struct Plan<'p> {
     pub retries: bool,
     /// Whether plain leaves are to be compressed at all.
     pub compresses: bool,
+    /// Includes leaves whose elements are not to be compressed: to store them as they are, as rows.
+    pub takes_all: bool,
     /// Only drops thawed copies, used or not: they have become too many.
     pub only_sheds: bool,
     /// Whether a stored form is another one than it should be.
@@ -73,12 +80,9 @@ pub struct Run<L> {
 }
 
 impl<L: ColdLeaf> Run<L> {
-    /// All their elements in one leaf; `None` when they are not to be compressed.
+    /// All their elements in one leaf; `None` when there is none.
     pub fn merged(&self) -> Option<L> {
         let (first, rest) = self.leaves.split_first()?;
-        if !self.leaves.iter().all(L::may_be_cold) {
-            return None;
-        }
         let mut merged = first.clone();
         rest.iter().for_each(|leaf| merged.append(leaf));
         Some(merged)
@@ -102,7 +106,7 @@ impl<L: ColdLeaf> Run<L> {
 
     /// Whether they are stored compressed: then it is one.
     pub fn is_cold(&self) -> bool {
-        self.leaves.iter().any(|leaf| leaf.cold().is_some())
+        self.leaves.iter().any(|leaf| leaf.compressed().is_some())
     }
 }
 
@@ -126,14 +130,16 @@ impl<L: ColdLeaf> Tree<L> {
             }
             leaf.age().grow();
             match leaf.cold() {
-                Some(cold) if cold.with_stored(|stored| (plan.is_other)(stored)) => {
+                Some(cold) if plan.recodes(cold) => {
                     let run = Run { first: here.before(), leaves: vec![leaf.clone()] };
                     return (Some(Found::Run(run)), Some(here.after()));
                 }
                 Some(cold) if plan.sheds(cold, leaf.age()) => {
                     return (Some(Found::Thawed(here.before())), Some(here.after()));
                 }
-                None if plan.takes(leaf.bytes(), leaf.age()) && !leaf.may_be_cold() => leaf.age().give_up(),
+                None if plan.takes(leaf.bytes(), leaf.age()) && !(plan.takes_all || leaf.may_be_cold()) => {
+                    leaf.age().give_up();
+                }
                 None if plan.takes(leaf.bytes(), leaf.age()) => {
                     let mut run = Run { first: here.before(), leaves: vec![leaf.clone()] };
                     let (mut bytes, mut last) = (leaf.bytes(), here);
@@ -162,6 +168,7 @@ impl<L: ColdLeaf> Tree<L> {
     pub fn replace_run(&mut self, run: &Run<L>, by: L) -> bool {
         let is_there = self.is_there(run);
         if is_there && let Some(root) = &mut self.root {
+            self.may_have_rows |= by.cold().is_some_and(Cold::is_row);
             Arc::make_mut(root).replace_leaves(ByRank::new(run.first, self.len), run.leaves.len(), by);
             self.settle_root(Edge { first: false, last: false });
         }
@@ -205,7 +212,7 @@ impl<L: ColdLeaf> Tree<L> {
 
     /// Whether any leaf is stored compressed. In time to the leaves before the first.
     pub fn has_cold(&self) -> bool {
-        std::iter::successors(self.leaves_at(0), super::Leaves::next).any(|here| here.leaf().cold().is_some())
+        std::iter::successors(self.leaves_at(0), super::Leaves::next).any(|here| here.leaf().compressed().is_some())
     }
 
     fn is_there(&self, run: &Run<L>) -> bool {
@@ -223,6 +230,11 @@ impl Plan<'_> {
     /// Whether to compress a plain leaf of this many bytes that this pass has looked at.
     pub(crate) fn takes(&self, bytes: usize, age: &Age) -> bool {
         self.compresses && bytes <= self.bytes_max && age.next() > self.age && (self.retries || !age.is_given_up())
+    }
+
+    /// Whether a compressed leaf is to be stored in another form.
+    pub(crate) fn recodes(&self, cold: &Cold) -> bool {
+        !cold.is_row() && cold.with_stored(|stored| (self.is_other)(stored))
     }
 
     /// Whether it would be, if this pass looked at it.

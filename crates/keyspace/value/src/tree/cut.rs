@@ -7,12 +7,12 @@ use triomphe::Arc;
 impl<L: OrderedLeaf> Tree<L> {
     /// Keeps the first `rank` elements and gives the others, and what parts the two. Neither side may be empty.
     pub(super) fn split_off(&mut self, rank: u64) -> (L::Bound, Self) {
-        let height = self.height;
+        let Self { height, may_have_rows, .. } = *self;
         let Some(root) = self.root.as_mut().filter(|_| rank > 0 && rank < self.len) else {
             return (L::Bound::default(), if rank == 0 { std::mem::take(self) } else { Self::new() });
         };
         let (bound, right) = Arc::make_mut(root).cut(rank);
-        let mut right = Self { root: Some(Arc::new(right)), height, len: self.len - rank };
+        let mut right = Self { root: Some(Arc::new(right)), height, may_have_rows, len: self.len - rank };
         self.len = rank;
         let edge = Edge { first: false, last: false };
         self.settle_root(edge);
@@ -24,8 +24,9 @@ impl<L: OrderedLeaf> Tree<L> {
     pub(super) fn join(&mut self, bound: L::Bound, mut right: Self) {
         let Some(other) = right.root.take() else { return };
         let (height, len) = (right.height, right.len);
+        self.may_have_rows |= right.may_have_rows;
         let Some(root) = &mut self.root else {
-            *self = Self { root: Some(other), height, len };
+            *self = Self { root: Some(other), height, may_have_rows: self.may_have_rows, len };
             return;
         };
         self.len += len;

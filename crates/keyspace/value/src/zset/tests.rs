@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::buffer::tests::apply_stored;
-use crate::{Encoding, Limits, Stored};
+use crate::{Encoding, Limits, Stored, absent};
 use base::Rng;
 use base::hash::KeyHasher;
 use proptest::prelude::*;
@@ -80,8 +80,16 @@ fn owned(entry: Entry<'_>) -> (f64, Vec<u8>) {
     (entry.score, entry.member.to_vec())
 }
 
-/// Everything a view answers agrees with the model.
+/// Everything a view answers agrees with the model, also when leaves are absent.
 fn check(view: View<'_>, model: &Model) {
+    check_once(view, model);
+    if let View::Big(big) = view {
+        let big = crate::Big::Zset(big.clone());
+        absent::aside::over(&big, |big| check_once(View::of(Stored::Big(big)), model));
+    }
+}
+
+fn check_once(view: View<'_>, model: &Model) {
     let expected = in_order(model);
     assert_eq!(view.len(), expected.len() as u64);
     assert_eq!(view.forward(0).map(owned).collect::<Vec<_>>(), expected);

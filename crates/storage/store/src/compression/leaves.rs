@@ -125,6 +125,7 @@ impl Search<'_> {
             bytes_max: super::queue::LEAF_LEN_MAX,
             retries: self.is_full,
             compresses: settings.codec != super::Codec::Off,
+            takes_all: false,
             only_sheds: self.only_sheds,
             is_other: &is_other,
         };

@@ -2,6 +2,7 @@
 //! tree one by one, or that tree is built anew when fewer stay.
 
 use super::{Big, Run};
+use crate::absent;
 use crate::tree::Tree;
 
 /// A version of a set without a range, on its way.
@@ -30,25 +31,29 @@ impl Removal {
 
     /// Removes up to `count` more entries. True while there is more to do.
     pub fn step(&mut self, entries: u64) -> bool {
-        let Self { left: Big { by_member, hasher, .. }, is_rebuilt, .. } = self;
-        let end = (self.at + entries).min(self.entries.len());
-        let mut place = self.entries.leaves_at(self.at);
-        while let Some(runs) = place.filter(|_| self.at < end) {
-            let here = self.at.saturating_sub(runs.before()) as usize;
-            for entry in runs.leaf().entries().skip(here).take((end - self.at) as usize) {
-                let hash = hasher.hash(entry.member);
-                by_member.edit(
-                    hasher,
-                    |bound| *bound <= hash,
-                    |leaf| match is_rebuilt {
-                        true => leaf.set(hash, &entry),
-                        false => leaf.remove(hash, entry.member),
-                    },
-                );
+        let Self { left: Big { by_member, hasher, .. }, entries: runs, is_rebuilt, at } = self;
+        let has_rows = by_member.may_have_rows();
+        *at = absent::whole(by_member, has_rows, |by_member| {
+            let (mut at, end) = (*at, (*at + entries).min(runs.len()));
+            let mut place = runs.leaves_at(at);
+            while let Some(runs) = place.filter(|_| at < end) {
+                let here = at.saturating_sub(runs.before()) as usize;
+                for entry in runs.leaf().entries().skip(here).take((end - at) as usize) {
+                    let hash = hasher.hash(entry.member);
+                    by_member.edit(
+                        hasher,
+                        |bound| *bound <= hash,
+                        |leaf| match is_rebuilt {
+                            true => leaf.set(hash, &entry),
+                            false => leaf.remove(hash, entry.member),
+                        },
+                    );
+                }
+                at = runs.after().min(end);
+                place = runs.next();
             }
-            self.at = runs.after().min(end);
-            place = runs.next();
-        }
+            at
+        });
         self.at < self.entries.len()
     }
 

@@ -33,7 +33,7 @@ impl Big {
         while let Some(here) = runs {
             let run = here.leaf();
             self.by_score.bound_at(here.before()).unwrap_or(&Bound::default()).put(out);
-            match run.cold() {
+            match run.compressed() {
                 Some(cold) => put_cold(run.count(), cold, out),
                 None => Leaf::Plain(run.bytes_once(&mut scratch)).put(out),
             }
