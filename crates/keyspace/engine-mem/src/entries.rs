@@ -4,7 +4,7 @@
 //!     layout's invariants.
 
 use crate::classes::{ENTRY_BYTES_MAX, GRANULE_BYTES, SLOT_GRANULES, is_roomy, roomy_class_of, slot_bytes};
-use crate::edit::{Edit, Edited, EditedEntry};
+use crate::edit::{Edit, Edited, EditedEntry, Outcome};
 use crate::layout::{self, Outside, Shape};
 use crate::memory::{MemoryKind, MemoryUse};
 use crate::pages::{Backing, Pages};
@@ -398,13 +398,14 @@ impl Entries {
         self.replace(handle, key, &new, stamp)
     }
 
-    /// Lets `change` bring leaves of a tree into another form.
-    pub fn reform(&mut self, handle: u32, change: &mut dyn FnMut(&mut Big)) {
+    /// Lets `change` bring leaves of a tree into another form. True when they may be rows now.
+    pub fn reform(&mut self, handle: u32, change: &mut dyn FnMut(&mut Big)) -> bool {
         let big = SharedBig::make_mut(layout::outside_big_mut(self.slot_mut(handle)));
         let before = big_cost(big);
         change(big);
-        let after = big_cost(big);
+        let (after, may_have_rows) = (big_cost(big), big.may_have_rows());
         self.recharge(before, after);
+        may_have_rows
     }
 
     /// Overwrites bytes of the value, growing it zero-filled as needed. Returns the entry's handle from now on.
@@ -513,6 +514,30 @@ impl Entries {
             (before, edited, shared_cost(shared))
         };
         self.recharge(before, after);
+        self.outside_edited(handle, key, encoding, edited)
+    }
+
+    /// What an edit makes of a clone of a tree with leaves that are rows; `None` for all other entries.
+    pub fn edit_clone(&self, handle: u32, edit: &Edit<'_>) -> Option<(Big, Outcome)> {
+        let Value::Big(tree) = self.entry(handle).value else { return None };
+        let mut clone = tree.may_have_rows().then(|| Big::clone(tree))?;
+        let outcome = edit.apply(Body::Big(&mut clone), Encoding::BIG);
+        Some((clone, outcome))
+    }
+
+    /// Puts the clone that was edited in the place of the tree.
+    pub fn put_clone(&mut self, handle: u32, key: &[u8], clone: Big, outcome: Outcome) -> EditedEntry {
+        let tree = SharedBig::make_mut(layout::outside_big_mut(self.slot_mut(handle)));
+        let before = big_cost(tree);
+        *tree = clone;
+        let after = big_cost(tree);
+        self.recharge(before, after);
+        self.outside_edited(handle, key, Encoding::BIG, outcome)
+    }
+
+    /// After an edit of a value outside, which had this encoding.
+    #[inline]
+    fn outside_edited(&mut self, handle: u32, key: &[u8], encoding: Encoding, edited: Outcome) -> EditedEntry {
         let handle = match edited.body {
             _ if !edited.left.is_any() => handle,
             Edited::InPlace | Edited::Stored(_) => {

@@ -85,6 +85,8 @@ pub struct MemEngine {
     cas_ids: CasIds,
     /// Some keyspace is backed by rows.
     pub(crate) has_backed: bool,
+    /// Some tree may have leaves that are rows, though its keyspace is not backed.
+    has_leaf_rows: bool,
     /// See [`Self::hand_over`].
     is_watched: bool,
     /// The last ticket that was given.
@@ -165,6 +167,7 @@ impl MemEngine {
             pools: Vec::new(),
             sticky: None,
             has_backed: false,
+            has_leaf_rows: false,
             is_watched: false,
             last_ticket: 0,
             shown: Shown::default(),
@@ -309,9 +312,9 @@ impl MemEngine {
         }
     }
 
-    /// Whether changes are given to a checkpoint, or noted, or may leave a tier.
+    /// Whether changes are given to a checkpoint, or noted, or may leave a tier, or may stop for a leaf.
     pub(crate) fn look_who_watches(&mut self) {
-        let looks_at_all = self.has_backed || self.tiered.is_some() || self.sticky.is_some();
+        let looks_at_all = self.has_backed || self.has_leaf_rows || self.tiered.is_some() || self.sticky.is_some();
         self.is_watched = looks_at_all || self.checkpoint.is_some();
     }
 
@@ -390,10 +393,33 @@ impl MemEngine {
     /// Changes the collection that was found, which is not compressed.
     #[inline]
     fn edit_found(&mut self, key: &Key<'_>, found: Found, kind: Type, changes: &[u8]) -> Left {
+        if self.is_watched {
+            return self.edit_watched(key, found, kind, changes);
+        }
+        let edit = Edit { kind, changes, limits: &self.limits, hasher: &self.hasher };
+        let edited = self.entries.edit(found.handle, key.bytes, &edit);
+        self.edited(key, found, edited)
+    }
+
+    /// [`Self::edit_found`] while a checkpoint runs, or a keyspace is backed by rows. A tree with leaves that are rows
+    /// is edited in a clone, before anything else is changed: the edit may unwind for one that is not in memory.
+    #[inline(never)]
+    fn edit_watched(&mut self, key: &Key<'_>, found: Found, kind: Type, changes: &[u8]) -> Left {
+        let edit = Edit { kind, changes, limits: &self.limits, hasher: &self.hasher };
+        let clone = self.entries.edit_clone(found.handle, &edit);
         let found = self.before_edit(key, found);
         let edit = Edit { kind, changes, limits: &self.limits, hasher: &self.hasher };
-        let EditedEntry { handle, left, first_due: [before, after] } =
-            self.entries.edit(found.handle, key.bytes, &edit);
+        let edited = match clone {
+            Some((clone, outcome)) => self.entries.put_clone(found.handle, key.bytes, clone, outcome),
+            None => self.entries.edit(found.handle, key.bytes, &edit),
+        };
+        self.edited(key, found, edited)
+    }
+
+    /// After an edit of the entry that was found.
+    #[inline]
+    fn edited(&mut self, key: &Key<'_>, found: Found, edited: EditedEntry) -> Left {
+        let EditedEntry { handle, left, first_due: [before, after] } = edited;
         match left.is_any() {
             true => {
                 self.entry_changed(key, found, handle, None, None);
@@ -687,7 +713,10 @@ impl Engine for MemEngine {
         self.open_sticky(key.space, key.bytes);
         let found = self.find(key).expect("another form of leaves is for a tree that exists");
         let first_due = self.entries.first_due(found.handle);
-        self.entries.reform(found.handle, change);
+        if self.entries.reform(found.handle, change) && !self.is_watched {
+            self.has_leaf_rows = true;
+            self.look_who_watches();
+        }
         self.first_due_changed(key, first_due, self.entries.first_due(found.handle));
     }
 

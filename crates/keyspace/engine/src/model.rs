@@ -258,7 +258,8 @@ impl Engine for ModelEngine {
         if stored.encoding.is_compressed() {
             return None;
         }
-        let body = match &mut stored.value {
+        let mut value = stored.value.clone();
+        let body = match &mut value {
             Content::Bytes(bytes) => Body::Packed(SharedBytes::make_mut(bytes).into()),
             Content::Big(big) => Body::Big(SharedBig::make_mut(big)),
         };
@@ -266,11 +267,11 @@ impl Engine for ModelEngine {
         let left = value::apply(kind, &mut slot, changes);
         let Slot { body, encoding, .. } = slot;
         stored.encoding = encoding;
-        match body {
-            Body::Packed(Buffer::Made(bytes)) => stored.value = Content::Bytes(SharedBytes::new(bytes)),
-            Body::Packed(_) | Body::Big(_) => {}
-            Body::Grown(big) => stored.value = Content::Big(big),
-        }
+        stored.value = match body {
+            Body::Packed(Buffer::Made(bytes)) => Content::Bytes(SharedBytes::new(bytes)),
+            Body::Grown(big) => Content::Big(big),
+            Body::Packed(_) | Body::Big(_) => value,
+        };
         if !left.is_any() && stored.fields.get().has_attributes() {
             (stored.encoding, stored.value) = (Encoding::PACKED, Content::Bytes(SharedBytes::default()));
             return Some(Left::Elements(0));

@@ -3,8 +3,8 @@
 use crate::kept::is_same_tree;
 use base::Rng;
 use engine::{SharedBig, SharedBytes};
-use value::reaper;
 use value::set::{Big, Change};
+use value::{absent, reaper};
 
 /// Fewer members than this are popped at once.
 const POPPED_MIN: u64 = 64;
@@ -71,7 +71,8 @@ impl Popping {
         for _ in 0..DRAWN.min(self.left) {
             let place = self.rng.below(self.others.len() as u64);
             let Some(member) = self.others.at(place as usize).map(<[u8]>::to_vec) else { break };
-            self.others.remove(&member);
+            let has_rows = self.others.may_have_rows();
+            absent::whole(&mut self.others, has_rows, |others| others.remove(&member));
             self.drawn.add(&member);
             let change = if self.draws_rest { Change::Add(&member) } else { Change::Remove(&member) };
             if let Some(changes) = &mut self.changes {
