@@ -43,8 +43,9 @@ pub mod persistence;
 mod prefixes;
 pub mod replication;
 pub mod slow_rows;
+mod stance;
 
-pub use self::replication::{adjust_role, become_primary};
+pub use self::replication::become_primary;
 pub use about::About;
 pub use command_log::CommandLog;
 pub use configuration::{Apply, Configuration, follow, set_password};
@@ -52,6 +53,7 @@ pub use ending::{CALLED_OFF, EndOrder, ShutdownRequest};
 pub use explanations::Explanations;
 pub use figures::{Figures, WorkerFigures};
 pub use latency::LatencyMonitor;
+pub use stance::adjust_role;
 
 use command::CommandSpec;
 

@@ -1,19 +1,18 @@
 //! ROLE, WAIT and REPLICAOF: this server is a primary without replicas, or the replica of another server.
 
-use crate::{About, Configuration};
+use crate::{About, Configuration, adjust_role};
 use base::{Entropy, Lsn, UnixMs};
 use command::Host;
 use command::blocking::{Awaited, Block, Task};
 use command::spec::{Argument, Deprecated, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop};
-use config::{PrimaryAddress, Settings};
+use config::PrimaryAddress;
 use durability::{Durability, Tell};
 use engine::{Effect, Keyspace};
 use proto::ReplyBuffer;
 use replication::Role;
 use replication::role::{LinkState, Place, Promotion};
 use std::sync::Arc;
-use store::Store;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&ROLE, &WAIT, &REPLICAOF, &SLAVEOF];
@@ -203,14 +202,6 @@ fn new_history_id() -> String {
     let mut bytes = [0; 20];
     base::random::OsEntropy.rng().fill(&mut bytes);
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Has the gate of the store follow the role and the settings: after a change of either, or of the link.
-pub fn adjust_role(host: &Host, settings: &Settings) {
-    let (Some(role), Some(store)) = (host.find::<Arc<Role>>(), host.find::<Arc<Store>>()) else { return };
-    let is_replica = role.primary().is_some();
-    store.gate.set_replica(is_replica, settings.replica_read_only, settings.replica_ignore_maxmemory);
-    store.gate.set_stale(is_replica && !settings.replica_serve_stale_data && role.link() != LinkState::Connected);
 }
 
 fn role(ctx: &mut Ctx<'_>) -> Result<(), Stop> {

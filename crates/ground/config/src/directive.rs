@@ -2,7 +2,8 @@
 
 use crate::field::Field;
 use crate::inert::Inert;
-use crate::syntax::printable;
+use crate::syntax::{printable, split_words};
+use crate::{Settings, ValueError};
 
 /// Rows that belong together, in the order of the sample file and the manual page.
 pub struct Section {
@@ -93,6 +94,28 @@ impl Refusal {
     }
 }
 
+impl Setting {
+    /// The value as CONFIG GET answers it.
+    pub fn answer(&self, settings: &Settings) -> Vec<u8> {
+        self.field.answer(settings)
+    }
+
+    /// What may be written, for people, with Markdown's backticks around literal words.
+    pub fn syntax(&self) -> String {
+        self.field.syntax()
+    }
+
+    /// Gives the field its default.
+    pub(crate) fn set_default(&self, settings: &mut Settings) -> Result<(), ValueError> {
+        if self.field.takes_many() {
+            let words = split_words(self.default.as_bytes()).ok_or(ValueError::WordCount)?;
+            self.field.set(settings, &words)
+        } else {
+            self.field.set(settings, &[self.default])
+        }
+    }
+}
+
 impl Directive {
     const fn of(name: &'static str, kind: Kind) -> Self {
         Self { name, aliases: &[], kind, sensitive: false, changes: Changes::AtRunTime, names_file: false }
@@ -178,7 +201,7 @@ impl Directive {
     }
 
     /// What the log says when CONFIG SET has given it a value without effect; `None` for a directive that has one.
-    pub fn without_effect(&self, settings: &crate::Settings) -> Option<String> {
+    pub fn without_effect(&self, settings: &Settings) -> Option<String> {
         let Kind::NotNeeded { reason, inert } = &self.kind else { return None };
         let value = settings.inert.get(self.name, inert);
         let value = if self.sensitive { "(redacted)".to_owned() } else { printable(&value) };

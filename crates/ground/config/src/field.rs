@@ -1,9 +1,9 @@
 //! How one field of [`Settings`] is read from words and written as text, by its type.
 
-use crate::syntax::{format_percentile, format_size, parse_integer, parse_size, quote, split_words};
+use crate::syntax::{format_percentile, format_size, parse_flag, parse_integer, parse_size, quote};
 use crate::{
     Address, Databases, EndFlags, Engine, EvictionPolicy, MemoryShare, OutputLimit, OutputLimits, PrimaryAddress,
-    SavePoint, SavePoints, Secret, Setting, Settings, ValueError,
+    SavePoint, SavePoints, Secret, Settings, ValueError,
 };
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -177,7 +177,7 @@ impl Field {
     /// Sets a field of one word.
     fn set_word(&self, settings: &mut Settings, word: &[u8]) -> Result<(), ValueError> {
         match self {
-            Self::Flag { set, .. } => set(settings, parse_flag(word)?),
+            Self::Flag { set, .. } => set(settings, parse_flag(word).ok_or(ValueError::NotFlag)?),
             Self::Integer { set, min, max, power_of_two, .. } => {
                 let number = parse_integer(word).ok_or(ValueError::NotInteger)?;
                 if !(*min..=*max).contains(&number) {
@@ -366,38 +366,6 @@ impl Field {
             Self::Percentiles { .. } => "numbers from 0 to 100".into(),
             Self::Ending { .. } => "`default`, or words of `save`, `nosave`, `now`, `force`, `safe`, `failover`".into(),
         }
-    }
-}
-
-impl Setting {
-    /// The value as CONFIG GET answers it.
-    pub fn answer(&self, settings: &Settings) -> Vec<u8> {
-        self.field.answer(settings)
-    }
-
-    /// What may be written, for people, with Markdown's backticks around literal words.
-    pub fn syntax(&self) -> String {
-        self.field.syntax()
-    }
-
-    /// Gives the field its default.
-    pub(crate) fn set_default(&self, settings: &mut Settings) -> Result<(), ValueError> {
-        if self.field.takes_many() {
-            let words = split_words(self.default.as_bytes()).ok_or(ValueError::WordCount)?;
-            self.field.set(settings, &words)
-        } else {
-            self.field.set(settings, &[self.default])
-        }
-    }
-}
-
-pub(crate) fn parse_flag(word: &[u8]) -> Result<bool, ValueError> {
-    if word.eq_ignore_ascii_case(b"yes") {
-        Ok(true)
-    } else if word.eq_ignore_ascii_case(b"no") {
-        Ok(false)
-    } else {
-        Err(ValueError::NotFlag)
     }
 }
 

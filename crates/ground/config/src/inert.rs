@@ -2,8 +2,7 @@
 //! suites read and set them on every server. No other part of this server reads them.
 
 use crate::ValueError;
-use crate::field::parse_flag;
-use crate::syntax::{parse_integer, parse_size, quote};
+use crate::syntax::{parse_flag, parse_integer, parse_size, quote};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -88,7 +87,7 @@ impl Inert {
         }
         let [word] = words.as_slice() else { return Err(ValueError::WordCount) };
         match &self.syntax {
-            Syntax::Flag => Ok(if parse_flag(word)? { "yes" } else { "no" }.into()),
+            Syntax::Flag => Ok(if parse_flag(word).ok_or(ValueError::NotFlag)? { "yes" } else { "no" }.into()),
             Syntax::Integer { min, max } => {
                 let number = parse_integer(word).ok_or(ValueError::NotInteger)?;
                 within(number, *min, *max)

@@ -5,7 +5,7 @@ use crate::syntax::quote;
 use crate::{
     Address, AppendFsync, ChannelDefault, CompressionCodec, CompressionTime, CopyLoad, Databases, DebugCommand,
     EndFlags, EvictionPolicy, LogErrorAction, LogFormat, LogLevel, LogTime, MemoryShare, OutputLimits, PasswordHash,
-    PrimaryAddress, SavePoints, Secret, Supervision, TierMedium, TierPolicy, TlsAuthClients, TlsClientUser, directives,
+    PrimaryAddress, SavePoints, Secret, Supervision, TierMedium, TierPolicy, TlsAuthClients, TlsClientUser,
 };
 use std::path::PathBuf;
 
@@ -68,7 +68,7 @@ macro_rules! settings {
             pub(crate) const FIELD_COUNT: usize = [$(stringify!($field)),*].len();
 
             /// Every field empty; not a state a server may run with.
-            fn blank() -> Self {
+            pub(crate) fn blank() -> Self {
                 Self { $($field: <$type>::default(),)* inert: InertValues::default(), users: Vec::new() }
             }
         }
@@ -407,24 +407,5 @@ impl Settings {
     /// or in a line for `default`.
     pub fn defines_default_user(&self) -> bool {
         self.acl_file.is_some() || self.users.iter().any(|user| user.name() == b"default")
-    }
-}
-
-impl Default for Settings {
-    /// The defaults of the table.
-    ///
-    /// # Panics
-    /// When a default of the table is not a value of its field; a test reads them all.
-    fn default() -> Self {
-        let mut settings = Self::blank();
-        for directive in directives() {
-            if let Some(setting) = directive.setting()
-                && let Err(error) = setting.set_default(&mut settings)
-            {
-                panic!("the default of {}: {error}", directive.name);
-            }
-        }
-        settings.save.replaceable = true;
-        settings
     }
 }

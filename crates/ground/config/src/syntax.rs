@@ -117,6 +117,15 @@ pub(crate) fn printable(text: &[u8]) -> String {
     shown
 }
 
+/// `yes` or `no`, in any case.
+pub(crate) fn parse_flag(word: &[u8]) -> Option<bool> {
+    match word {
+        yes if yes.eq_ignore_ascii_case(b"yes") => Some(true),
+        no if no.eq_ignore_ascii_case(b"no") => Some(false),
+        _ => None,
+    }
+}
+
 /// A decimal integer as Redis takes it: no sign but `-`, no leading zero, no white space.
 pub(crate) fn parse_integer(word: &[u8]) -> Option<i64> {
     let digits = word.strip_prefix(b"-").unwrap_or(word);

@@ -15,6 +15,7 @@ mod process;
 mod security;
 mod tier;
 
+use crate::Settings;
 use crate::directive::{Directive, Section};
 use crate::nearest::nearest;
 use std::collections::HashMap;
@@ -65,6 +66,25 @@ pub fn find(name: &[u8]) -> Option<&'static Directive> {
 pub(crate) fn nearest_name(name: &[u8]) -> Option<&'static str> {
     let name = std::str::from_utf8(name).ok()?.to_ascii_lowercase();
     nearest(&name, directives().flat_map(Directive::names))
+}
+
+impl Default for Settings {
+    /// The defaults of the table.
+    ///
+    /// # Panics
+    /// When a default of the table is not a value of its field; a test reads them all.
+    fn default() -> Self {
+        let mut settings = Self::blank();
+        for directive in directives() {
+            if let Some(setting) = directive.setting()
+                && let Err(error) = setting.set_default(&mut settings)
+            {
+                panic!("the default of {}: {error}", directive.name);
+            }
+        }
+        settings.save.replaceable = true;
+        settings
+    }
 }
 
 #[cfg(test)]

@@ -250,6 +250,12 @@ pub trait Keyspace {
     }
 }
 
+/// Serves commands that wait. The code that runs commands gives it to the store.
+pub trait Serve: Send + Sync {
+    /// Runs the command again, with the locks of all its keys. False when it still waits.
+    fn serve(&self, ks: &mut dyn Keyspace, waiter: &dyn Waiter) -> bool;
+}
+
 /// How an entry has been used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {

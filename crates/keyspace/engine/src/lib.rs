@@ -47,12 +47,12 @@ pub use entry::{Encoding, Entry, Left, NewEntry, SharedBig, SharedBytes, Type, V
 pub use fetching::FetchingEngine;
 pub use fields::{ExtFields, Fields, PackedFields, Residency, TaggedFields, TierAddress};
 pub use key::Key;
-pub use keyspace::{Due, Engine, Fetch, Keyspace, ScanStep, Usage};
+pub use keyspace::{Due, Engine, Fetch, Keyspace, ScanStep, Serve, Usage};
 pub use libraries::Libraries;
 pub use notify::NotifyClass;
 pub use row::{Row, RowError, split_row, write_row};
 pub use rows::{Counts, FlushProgress, Got, RowSink, Rows, Ticket, Wanted};
 pub use sorted_rows::SortedRows;
 pub use tier::{AwayRow, TierRefusal, ValueTier};
-pub use waiting::{Serve, Unblock, WaitEnd, WaitNumber, WaitState, Waiter};
+pub use waiting::{Unblock, WaitEnd, WaitNumber, WaitState, Waiter};
 pub use write_class::WriteClass;

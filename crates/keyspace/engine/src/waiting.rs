@@ -13,8 +13,8 @@
 //! N2. A server claims the wait before it serves it. Until it finishes, nothing else ends the wait. If there is nothing
 //!     for the wait after all, the wait continues.
 
+use crate::Type;
 use crate::sync::AtomicU64;
-use crate::{Keyspace, Type};
 use base::{DbIndex, Lsn};
 use std::any::Any;
 use std::sync::atomic::Ordering;
@@ -152,7 +152,7 @@ impl WaitState {
 }
 
 /// A command that waits for keys, as the store sees it. Only the code that runs commands knows what it does
-/// ([`Serve`]).
+/// ([`Serve`](crate::Serve)).
 pub trait Waiter: Any + Send + Sync {
     /// The database of its keys.
     fn db(&self) -> DbIndex;
@@ -177,12 +177,6 @@ pub trait Waiter: Any + Send + Sync {
 
     /// Has the answer sent.
     fn wake(&self);
-}
-
-/// Serves commands that wait. The code that runs commands gives it to the store.
-pub trait Serve: Send + Sync {
-    /// Runs the command again, with the locks of all its keys. False when it still waits.
-    fn serve(&self, ks: &mut dyn Keyspace, waiter: &dyn Waiter) -> bool;
 }
 
 #[cfg(test)]
