@@ -53,7 +53,7 @@ use crate::compaction::{Choose, Visibility};
 use crate::error::{Error, Result};
 use crate::expiry::Expiry;
 use crate::iter::{Iter, IterOptions, MergeCursor, Source, Within};
-use crate::key::{self, Kind, Seqno};
+use crate::key::{self, KeySpaceId, Kind, Seqno};
 use crate::key_order::KeyOrder;
 use crate::key_space_options::{KeySpaceOptions, OptionsOfSpaces};
 use crate::limiter::Limiter;
@@ -74,15 +74,6 @@ const ONE_CHANGE_BYTES_MAX: usize = 64 << 10;
 
 thread_local! {
     static ONE_CHANGE: RefCell<WriteBatch> = RefCell::default();
-}
-
-/// Names a key space: keys of different ones do not meet, and one batch may change several.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeySpaceId(pub(crate) u32);
-
-impl KeySpaceId {
-    /// The one that is always there, named "default".
-    pub const DEFAULT: KeySpaceId = KeySpaceId(0);
 }
 
 /// An open database. A clone is another handle; the database closes with the last one. All methods may be called from

@@ -21,6 +21,15 @@ pub const VALUE_LEN_MAX: usize = 1 << 30;
 /// Most that a batch may have, in bytes of keys and values and 32 for each operation.
 pub const BATCH_BYTES_MAX: u64 = 4 << 30;
 
+/// Names a key space: keys of different ones do not meet, and one batch may change several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeySpaceId(pub(crate) u32);
+
+impl KeySpaceId {
+    /// The one that is always there, named "default".
+    pub const DEFAULT: KeySpaceId = KeySpaceId(0);
+}
+
 /// What an entry says about its key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {

@@ -10,8 +10,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::Inner;
 use super::merging::Chosen;
-use super::{Inner, KeySpaceId};
+use crate::KeySpaceId;
 use crate::compaction::{self, Task};
 use crate::error::{Error, Result};
 use crate::iter::IterOptions;

@@ -16,9 +16,10 @@ use std::sync::atomic::Ordering;
 
 use vfs::OpenOptions;
 
+use super::Inner;
 use super::maintain::Cause;
 use super::write::no_key_space;
-use super::{Inner, KeySpaceId};
+use crate::KeySpaceId;
 use crate::cache::Fill;
 use crate::compaction::{self, OutputSettings};
 use crate::error::{Error, Result};

@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::Inner;
 use super::maintain::Cause;
 use super::write::no_key_space;
-use super::{Inner, KeySpaceId};
+use crate::KeySpaceId;
 use crate::error::{Error, Result};
 use crate::key_space_options::{KeySpaceOptions, OptionsOfSpaces};
 use crate::version::{TablePlace, VersionEdit};

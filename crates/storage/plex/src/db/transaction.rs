@@ -11,7 +11,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Inner, KeySpaceId, ReadView, State};
+use super::{Inner, ReadView, State};
+use crate::KeySpaceId;
 use crate::batch::WriteBatch;
 use crate::error::{Error, Result};
 use crate::key::{self, SEQNO_MAX, Seqno};
