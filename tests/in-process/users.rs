@@ -5,7 +5,7 @@ use crate::reply::Reply;
 use crate::served::Served;
 use command::acl::{Hash, categories};
 use command::{CommandSpec, Flags, Run};
-use server::observe::{Access, Visitor, access};
+use server::observe::{Access, Shown, Visitor, access};
 use std::path::PathBuf;
 
 /// A server with an administrator and a client of the user `alice`.
@@ -295,13 +295,16 @@ fn the_page_shows_what_the_user_may_run() {
     let may = |login, command: &str| {
         access(&shared, &near, login, &command.split(' ').collect::<Vec<_>>()).0 == Access::Granted
     };
-    assert!(may(None, "CLIENT LIST") && may(Some(("alice", "any")), "CLIENT LIST"));
-    assert!(may(None, "SLOWLOG GET") && !may(Some(("alice", "any")), "SLOWLOG GET"));
+    assert!(may(None, "CLIENT LIST") && may(Some(Shown::Password("alice", "any")), "CLIENT LIST"));
+    assert!(may(None, "SLOWLOG GET") && !may(Some(Shown::Password("alice", "any")), "SLOWLOG GET"));
     two.set_user("bob", "on >pw +@all");
-    assert!(may(Some(("bob", "pw")), "SLOWLOG GET") && !may(Some(("bob", "wrong")), "SLOWLOG GET"));
+    assert!(
+        may(Some(Shown::Password("bob", "pw")), "SLOWLOG GET")
+            && !may(Some(Shown::Password("bob", "wrong")), "SLOWLOG GET")
+    );
     let slow = |login| access(&shared, &near, login, &["SLOWLOG", "GET"]).0;
-    assert_eq!(slow(Some(("alice", "any"))), Access::Forbidden);
-    assert_eq!(slow(Some(("bob", "wrong"))), Access::NoLogin);
+    assert_eq!(slow(Some(Shown::Password("alice", "any"))), Access::Forbidden);
+    assert_eq!(slow(Some(Shown::Password("bob", "wrong"))), Access::NoLogin);
     two.set_user("default", "-slowlog");
     assert_eq!(slow(None), Access::NoLogin);
     assert!(may(None, "CLIENT LIST") && !may(None, "SLOWLOG GET"));
@@ -318,13 +321,13 @@ fn the_page_needs_a_password_from_other_hosts() {
     let of = |host: [u8; 4], is_near| Visitor { address: (host, 5).into(), is_near, is_new: true };
     let (near, far, other) = (of([127, 0, 0, 1], true), of([10, 0, 0, 1], false), of([10, 0, 0, 2], false));
     let ask = |from: &Visitor, login| access(&shared, from, login, &["INFO"]);
-    let right = Some(("bob", "pw"));
+    let right = Some(Shown::Password("bob", "pw"));
     assert_eq!(ask(&far, None).0, Access::NoLogin, "default is open");
-    assert_eq!(ask(&far, Some(("alice", "any"))).0, Access::NoLogin, "alice has nopass");
-    assert_eq!(ask(&near, Some(("alice", "any"))).0, Access::Granted);
+    assert_eq!(ask(&far, Some(Shown::Password("alice", "any"))).0, Access::NoLogin, "alice has nopass");
+    assert_eq!(ask(&near, Some(Shown::Password("alice", "any"))).0, Access::Granted);
     assert_eq!(ask(&far, right).0, Access::Granted);
     assert_eq!(access(&shared, &far, right, &["CLIENT", "LIST"]).0, Access::Forbidden);
-    let delays: Vec<_> = (0..7).map(|_| ask(&far, Some(("bob", "wrong"))).1.as_millis()).collect();
+    let delays: Vec<_> = (0..7).map(|_| ask(&far, Some(Shown::Password("bob", "wrong"))).1.as_millis()).collect();
     assert_eq!(delays, [0, 0, 0, 0, 0, 20, 40]);
     assert_eq!((ask(&other, right).1, ask(&near, right).1), Default::default());
     assert_eq!(ask(&far, right).1.as_millis(), 80, "the right one is delayed alike");
