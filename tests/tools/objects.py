@@ -75,6 +75,12 @@ def tools_of_files(tools, fields):
         assert rows[0]["operations"] > 0 and rows[0]["latency"]["p99_us"] > 0, rows
         filled = result(tools, fields, "bench", "load", "--addr", address, "--keys", "100", name="bench load")
         assert filled["rows"][0]["operations"] == 100 and filled["resident_bytes"]["after"] > 0, filled
+        ycsb = result(tools, fields, "bench", "ycsb", "--server", "onggi", "--workload", "a,e", "--records", "200",
+                      "--clients", "2", "--seconds", "0.2", "--rounds", "1", "--out", scratch / "objects-ycsb",
+                      name="bench ycsb")
+        cells = [row["cells"][0] for section in ycsb["results"]["sections"][:2] for row in section["rows"]]
+        assert len(cells) == 4 and all(cell["windows"][0]["operations"] > 0 for cell in cells), cells
+        assert all(cell["windows"][0]["errors"] == cell["windows"][0]["misses"] == 0 for cell in cells), cells
         server.shut_down()
     assert result(tools, fields, "check", undone)["verdict"] == "good"
     assert result(tools, fields, "repair", undone, name="repair")["is_damaged"] is False

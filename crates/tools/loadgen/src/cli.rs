@@ -5,6 +5,7 @@ pub mod load;
 pub mod output;
 mod run;
 pub mod security;
+mod ycsb;
 
 use crate::catalogue::TESTS;
 use crate::error::{BenchError, Result};
@@ -17,6 +18,7 @@ use compare::CompareArgs;
 use run::{FillArgs, RunArgs};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use ycsb::YcsbArgs;
 
 /// Load a server and measure it, or compare servers in interleaved rounds.
 #[derive(Args, Debug)]
@@ -40,6 +42,7 @@ enum BenchCommand {
     Run(Box<RunArgs>),
     Load(Box<FillArgs>),
     Compare(Box<CompareArgs>),
+    Ycsb(Box<YcsbArgs>),
     Report(ReportArgs),
     Echo(EchoArgs),
     /// List the tests by name and the placeholders of command templates
@@ -84,6 +87,7 @@ pub fn run(args: BenchArgs) -> Result<Finished> {
         BenchCommand::Run(args) => args.run(is_json),
         BenchCommand::Load(args) => args.run(is_json),
         BenchCommand::Compare(args) => args.run(is_json),
+        BenchCommand::Ycsb(args) => args.run(is_json),
         BenchCommand::Report(args) => args.run(is_json),
         BenchCommand::Echo(_) if is_json => {
             Err(BenchError::Usage("--json: echo has no figures; it serves until it is ended".to_owned()))

@@ -290,7 +290,15 @@ impl Client {
     /// When the connection breaks or the reply is not RESP.
     pub fn ask(&mut self, command: &[&str]) -> Result<Value> {
         let words: Vec<_> = command.iter().map(|word| word.as_bytes()).collect();
-        self.send_command(&words)?;
+        self.ask_bytes(&words)
+    }
+
+    /// The same with arguments of any bytes.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn ask_bytes(&mut self, command: &[&[u8]]) -> Result<Value> {
+        self.send_command(command)?;
         self.reply()
     }
 

@@ -15,6 +15,7 @@ mod resident;
 pub mod rounds;
 mod strings;
 mod two_workers;
+mod ycsb;
 
 use crate::client::Client;
 use crate::error::{BenchError, Result};
@@ -27,6 +28,7 @@ use crate::results::{FORMAT, Picture, Results, Section};
 use crate::server::{Server, ServerRecord, ServerSpec, StartOptions};
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
+pub use ycsb::Plan as YcsbPlan;
 
 /// A load average above this share of the cores, before anything was started, comes from other programs.
 const QUIET_LOAD_PER_CORE: f64 = 0.25;
@@ -62,6 +64,8 @@ pub enum BuiltIn {
     TwoWorkers,
     /// Hit ratios under a memory limit.
     Eviction,
+    /// YCSB's core workloads.
+    Ycsb(YcsbPlan),
     /// Rows of the user's own, without targets.
     Custom(Vec<Row>),
 }
@@ -74,6 +78,7 @@ impl Suite for BuiltIn {
             Self::Memory => "memory",
             Self::TwoWorkers => "two-workers",
             Self::Eviction => "eviction",
+            Self::Ycsb(_) => "ycsb",
             Self::Custom(_) => "custom",
         }
     }
@@ -85,6 +90,7 @@ impl Suite for BuiltIn {
             Self::Memory => memory::run(harness),
             Self::TwoWorkers => two_workers::run(harness),
             Self::Eviction => eviction::run(harness),
+            Self::Ycsb(plan) => ycsb::run(harness, plan),
             Self::Custom(rows) => strings::run_custom(harness, rows),
         }
     }

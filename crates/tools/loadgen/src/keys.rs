@@ -102,11 +102,27 @@ impl Zipfian {
     /// # Panics
     /// When `theta` is not inside (0, 1), where the method holds.
     pub fn new(count: u64, theta: f64) -> Self {
+        Self::with_zeta(count, theta, zeta(1..=count, theta))
+    }
+
+    /// The same where the sum of 1 / i^theta over `1..=count` is known.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn with_zeta(count: u64, theta: f64, total: f64) -> Self {
         assert!(theta > 0.0 && theta < 1.0, "zipfian skew must be inside (0, 1)");
-        let zeta = |n: u64| (1..=n).map(|i| (i as f64).powf(-theta)).sum::<f64>();
-        let (n, total, two) = (count as f64, zeta(count), zeta(count.min(2)));
+        let (n, two) = (count as f64, zeta(1..=count.min(2), theta));
         let eta = if count > 2 { (1.0 - (2.0 / n).powf(1.0 - theta)) / (1.0 - two / total) } else { 0.0 };
         Self { count: n, theta, alpha: 1.0 / (1.0 - theta), zeta: total, eta }
+    }
+
+    /// Makes it one of more ranks, in time proportional to their number; of fewer it stays as it is.
+    pub fn grow(&mut self, count: u64) {
+        let before = self.count as u64;
+        if count > before {
+            let more = zeta(before + 1..=count, self.theta);
+            *self = Self::with_zeta(count, self.theta, self.zeta + more);
+        }
     }
 
     /// One rank; 0 is the hottest.
@@ -123,6 +139,11 @@ impl Zipfian {
         let rank = (self.count * (self.eta * u - self.eta + 1.0).powf(self.alpha)) as u64;
         rank.min(self.count as u64 - 1)
     }
+}
+
+/// The sum of 1 / i^theta.
+fn zeta(ranks: std::ops::RangeInclusive<u64>, theta: f64) -> f64 {
+    ranks.map(|i| (i as f64).powf(-theta)).sum()
 }
 
 /// A random-looking bijection of `0..count`: a Feistel network over the next even power of two, walked until the

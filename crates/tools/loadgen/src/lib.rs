@@ -36,3 +36,4 @@ pub mod server;
 pub mod stats;
 pub mod targets;
 pub mod template;
+pub mod ycsb;

@@ -33,7 +33,11 @@ impl Figure {
         }
     }
 
-    fn of(self, window: &Measurement, server: &Server) -> Result<f64> {
+    /// The figure of a window.
+    ///
+    /// # Errors
+    /// The process of the server is unknown.
+    pub fn of(self, window: &Measurement, server: &Server) -> Result<f64> {
         match self {
             Self::OperationsPerSecond => Ok(window.operations_per_second),
             Self::CpuPerOperation => window.cpu_per_operation.map(|cpu| cpu.total_us).ok_or_else(|| {

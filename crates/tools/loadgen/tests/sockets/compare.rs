@@ -15,7 +15,7 @@ use loadgen::template::{KeyFormat, Protocol};
 use std::collections::BTreeSet;
 use std::process::{Child, Command};
 
-fn settings() -> Settings {
+pub fn settings() -> Settings {
     Settings {
         connections: 4,
         threads: 1,
@@ -36,10 +36,10 @@ fn row(test: &str) -> Row {
 }
 
 /// A busy process with CPU time of its own: the fake servers share this process with the generator.
-struct Busy(Child);
+pub struct Busy(pub Child);
 
 impl Busy {
-    fn start() -> Self {
+    pub fn start() -> Self {
         Self(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
     }
 }
@@ -56,7 +56,7 @@ fn rows() -> BuiltIn {
     BuiltIn::Custom(vec![row("get"), row("set")])
 }
 
-fn plan(servers: &[&FakeServer], pid: u32) -> Plan {
+pub fn plan(servers: &[&FakeServer], pid: u32) -> Plan {
     let spec = |(at, server): (usize, &&FakeServer)| format!("s{at}@{},pid={pid}", server.address).parse().unwrap();
     let specs = servers.iter().enumerate().map(spec);
     Plan {

@@ -3,3 +3,4 @@
 mod compare;
 mod generator;
 mod support;
+mod ycsb;

@@ -1,6 +1,6 @@
 //! A tiny server for tests: a map under a lock, a thread per connection, and faults on request.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
@@ -25,6 +25,8 @@ pub struct Behaviour {
 #[derive(Default)]
 pub struct State {
     pub map: HashMap<Vec<u8>, Vec<u8>>,
+    /// The only sorted set: scores and members.
+    pub index: BTreeSet<(i64, Vec<u8>)>,
     pub commands: Vec<Vec<Vec<Vec<u8>>>>,
 }
 
@@ -130,6 +132,25 @@ fn answer(command: &[Vec<u8>], state: &mut State) -> Vec<u8> {
             b"+OK\r\n".to_vec()
         }
         (b"GET", [key]) => state.map.get(key).map_or_else(|| b"$-1\r\n".to_vec(), |value| bulk(value)),
+        (b"HMSET", [key, fields @ ..]) => {
+            state.map.insert(key.clone(), fields.concat());
+            b"+OK\r\n".to_vec()
+        }
+        (b"HGETALL", [key]) => match state.map.get(key) {
+            Some(fields) => [&b"*2\r\n$3\r\nall\r\n"[..], &bulk(fields)].concat(),
+            None => b"*0\r\n".to_vec(),
+        },
+        (b"ZADD", [key, score, member]) => {
+            state.map.insert(key.clone(), Vec::new());
+            let score = String::from_utf8_lossy(score).parse().unwrap();
+            format!(":{}\r\n", u8::from(state.index.insert((score, member.clone())))).into_bytes()
+        }
+        (b"ZRANGEBYSCORE", [_, from, _, _, _, limit]) => {
+            let number = |bytes: &[u8]| String::from_utf8_lossy(bytes).parse::<i64>().unwrap();
+            let found = state.index.range((number(from), Vec::new())..).take(number(limit) as usize);
+            let found: Vec<_> = found.map(|(_, member)| bulk(member)).collect();
+            [format!("*{}\r\n", found.len()).into_bytes(), found.concat()].concat()
+        }
         (b"DBSIZE", _) => format!(":{}\r\n", state.map.len()).into_bytes(),
         (b"FLUSHALL", _) => {
             state.map.clear();
