@@ -1,5 +1,5 @@
 """Modes of redis-cli, and of `onggi cli`, that walk the keys or watch the server: --scan, --bigkeys, --memkeys,
---hotkeys, --stat, --latency."""
+--hotkeys, --stat, --latency, --lru-test."""
 
 import re
 import subprocess
@@ -67,6 +67,37 @@ def run(t):
             process.wait()
         t.equal([len(row) >= 4 for row in rows], [True] * 3, rows)
 
+    def first_lines(count, *words):
+        process = t.start(*words)
+        try:
+            return [process.stdout.readline().rstrip("\n") for _ in range(count)]
+        finally:
+            process.kill()
+            process.wait()
+
+    def latency_dist():
+        lines = first_lines(9, "--latency-dist", "-i", "0.1")
+        t.equal([lines[0], lines[7]], ["-" * 45] * 2, lines)
+        t.equal(lines[3], "A,B,C,D,E        10,20,30,40,50  milliseconds")
+        t.equal(lines[6].startswith("From 0 to 100%: \x1b[48;5;0m \x1b[48;5;233m "), True, lines[6])
+        # Each class is its colour and its sign; one at least has a share.
+        cells = re.findall(r"\x1b\[48;5;(\d+)m(.)", lines[8])
+        t.equal("".join(sign for _, sign in cells), ".-*#123456789ABCDEFGHIJKLMNOPQ?", lines[8])
+        t.equal({colour for colour, _ in cells} > {"0"}, True, lines[8])
+        t.equal(lines[8].startswith("\x1b[38;5;0m") and lines[8].endswith("\x1b[0m"), True, lines[8])
+
+    def lru_test():
+        # redis-cli does not flush its rows to a pipe.
+        lines = first_lines(2, "--lru-test", "9")
+        rows = [re.fullmatch(r"(\d+) Gets/sec \| Hits: (\d+) \(([\d.]+)%\) \| Misses: (\d+) \([\d.]+%\)", line)
+                for line in lines]
+        t.equal(all(rows), True, lines)
+        for row in rows:
+            t.equal(int(row[1]), int(row[2]) + int(row[4]))
+        # The second row finds what the first has written.
+        t.equal(float(rows[1][3]) > 99, True, lines)
+        t.cli("DEL", *(f"lru:{number}" for number in range(1, 10)))
+
     def intrinsic_info():
         info = t.cli("INFO", "everything")
         for part in (
@@ -83,6 +114,8 @@ def run(t):
         ("--stat counts keys and requests", stat),
         ("--latency", latency),
         ("--latency-history", latency_history),
+        ("--latency-dist shows a spectrum", latency_dist),
+        *([("--lru-test counts hits and misses", lru_test)] if t.name != "redis-cli" else []),
         ("INFO has every section that tools read", intrinsic_info),
     ):
         t.check(f"{t.name}: {name}", body)

@@ -95,6 +95,13 @@ def run(theirs, onggi):
 
     def refusals():
         own.matches(r"--cluster is for Redis Cluster", own.cli("--cluster", "info", status=2))
+        for words, remedy in (
+            (("--rdb", "/tmp/x.rdb"), "use BGSAVE RDB"), (("--functions-rdb", "/tmp/x.rdb"), "use FUNCTION DUMP"),
+            (("--replica",), "use MONITOR"), (("--slave",), "use MONITOR"), (("--ldb",), "run the script with --eval"),
+        ):
+            own.matches(remedy, own.cli(*words, status=2))
+        own.matches("--latency-dist", own.cli("--mono", "PING", status=2))
+        own.matches("0 is not in 1..", own.cli("--lru-test", "0", status=2))
         own.matches(r"cannot be used with", own.cli("--scan", "--bigkeys", status=2))
         own.matches(r"--pattern and --type are for --scan", own.cli("--pattern", "a*", "PING", status=2))
         own.matches(r"^\"own:long\"$", own.cli("--no-raw", "--scan", "--pattern", "own:lon*", "--type", "string"))

@@ -9,10 +9,12 @@
 
 mod docs;
 mod editor;
+mod lru;
 mod pipe;
 mod prompt;
 mod reply;
 mod session;
+mod spectrum;
 mod url;
 mod walk;
 mod watch;
@@ -90,7 +92,7 @@ pub struct CliArgs {
     /// Reads the last argument of the command from standard input.
     #[arg(short = 'x', requires = "command")]
     reads_argument: bool,
-    /// Sends the command this many times; -1 until interrupted.
+    /// Sends the command this many times; -1 until interrupted. Rows of --stat, --latency-dist and --lru-test.
     #[arg(short = 'r', value_name = "COUNT", default_value_t = 1, allow_hyphen_values = true)]
     repeats: i64,
     /// Seconds between two of these commands, such as 0.5; between two rows of --stat and --latency-history; or of a
@@ -134,6 +136,13 @@ struct Modes {
     /// The same, with a row for each 15 seconds or for the time of -i.
     #[arg(long, conflicts_with = "command")]
     latency_history: bool,
+    /// Shows round trips of PING by their duration, as a row of colours for each second or for the time of -i.
+    #[arg(long, conflicts_with = "command")]
+    latency_dist: bool,
+    /// Writes and reads this many keys as a cache does, of which a fifth has four fifths of the requests, and prints
+    /// hits and misses of each second. It fills the server: give it a maxmemory.
+    #[arg(long, value_name = "KEYS", conflicts_with = "command", value_parser = clap::value_parser!(u64).range(1..))]
+    lru_test: Option<u64>,
     /// Sends standard input as it is, which has to be requests of the protocol, and counts replies and errors.
     #[arg(long, conflicts_with = "command")]
     pipe: bool,
@@ -143,6 +152,18 @@ struct Modes {
     /// Refused: there is no cluster to manage here.
     #[arg(long, hide = true)]
     cluster: bool,
+    /// Refused: the server sends no copies of its data.
+    #[arg(long, hide = true, value_name = "FILE")]
+    rdb: Option<PathBuf>,
+    /// Refused like --rdb.
+    #[arg(long, hide = true, value_name = "FILE")]
+    functions_rdb: Option<PathBuf>,
+    /// Refused like --rdb.
+    #[arg(long, hide = true, alias = "slave")]
+    replica: bool,
+    /// Refused: the server has no debugger of scripts.
+    #[arg(long, hide = true, alias = "ldb-sync-mode")]
+    ldb: bool,
 }
 
 /// A mode and its options.
@@ -162,6 +183,9 @@ struct ModeArgs {
     /// Samples of a big collection for --memkeys; 0 for all of it.
     #[arg(long, value_name = "COUNT", requires = "memkeys")]
     memkeys_samples: Option<u64>,
+    /// Grey in place of colours, for --latency-dist.
+    #[arg(long, requires = "latency_dist")]
+    mono: bool,
     /// Seconds without a reply after which --pipe gives up; 0 for never.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pipe_timeout: u64,
@@ -235,11 +259,8 @@ impl CliArgs {
 
 /// Sends everything; false after an error reply if that counts.
 fn talk(args: CliArgs) -> Result<bool, Box<dyn Error>> {
-    if args.mode.modes.cluster {
-        return Err(
-            "--cluster is for Redis Cluster, which this program has no commands for; use redis-cli or valkey-cli"
-                .into(),
-        );
+    if let Some(why) = args.mode.modes.refusal() {
+        return Err(why.into());
     }
     if !args.mode.modes.walks() && (args.mode.pattern.is_some() || args.mode.of_type.is_some()) {
         return Err("--pattern and --type are for --scan, --bigkeys, --memkeys and --hotkeys".into());
@@ -279,6 +300,28 @@ fn talk(args: CliArgs) -> Result<bool, Box<dyn Error>> {
 }
 
 impl Modes {
+    /// Why a mode of redis-cli is not offered, and what to use in its place.
+    fn refusal(&self) -> Option<&'static str> {
+        Some(match () {
+            () if self.cluster => {
+                "--cluster is for Redis Cluster, which this program has no commands for; use redis-cli or valkey-cli"
+            }
+            () if self.rdb.is_some() => {
+                "--rdb asks for a copy by SYNC, which the server does not send; use BGSAVE RDB on its machine, or \
+                 onggi export with a backup"
+            }
+            () if self.functions_rdb.is_some() => {
+                "--functions-rdb asks for a copy by SYNC, which the server does not send; use FUNCTION DUMP, which \
+                 FUNCTION RESTORE takes"
+            }
+            () if self.replica => {
+                "--replica asks for changes by SYNC, which the server does not send; use MONITOR to see its commands"
+            }
+            () if self.ldb => "--ldb needs SCRIPT DEBUG, which the server does not have; run the script with --eval",
+            () => return None,
+        })
+    }
+
     /// Whether it is a walk over the keys.
     fn walks(&self) -> bool {
         self.scan || self.bigkeys || self.memkeys || self.hotkeys
@@ -288,15 +331,19 @@ impl Modes {
 /// Does what a mode does; `None` without one, and for a script.
 fn in_mode(args: &CliArgs, session: &mut Session, form: Form) -> Result<Option<bool>, Box<dyn Error>> {
     let (modes, walk) = (&args.mode.modes, args.mode.walk(args.interval));
+    // -r bounds what else continues until it is interrupted.
+    let rows = if args.repeats == 1 { -1 } else { args.repeats };
     match () {
         () if modes.scan => walk::scan(session, &walk, form)?,
         () if modes.bigkeys => walk::biggest(session, &walk, Measure::Elements)?,
         () if modes.memkeys => walk::biggest(session, &walk, Measure::Memory(args.mode.memkeys_samples))?,
         () if modes.hotkeys => walk::hottest(session, &walk)?,
-        () if modes.stat => watch::stat(session, args.interval, if args.repeats == 1 { -1 } else { args.repeats })?,
+        () if modes.stat => watch::stat(session, args.interval, rows)?,
         () if modes.latency || modes.latency_history => {
             watch::latency(session, args.interval, form, modes.latency_history)?;
         }
+        () if modes.latency_dist => spectrum::distribution(session, args.interval, args.mode.mono, rows)?,
+        () if modes.lru_test.is_some() => lru::test(session, modes.lru_test.unwrap_or(1), rows)?,
         () if modes.pipe => {
             let patience = Some(args.mode.pipe_timeout).filter(|seconds| *seconds > 0).map(Duration::from_secs);
             return pipe::run(session, patience).map(Some);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const ROWS: u64 = 20;
 
 /// Time between two PINGs.
-const PAUSE: Duration = Duration::from_millis(10);
+pub const PAUSE: Duration = Duration::from_millis(10);
 
 /// Time of a row of `--latency-history`, unless `-i` says otherwise.
 const HISTORY: Duration = Duration::from_secs(15);
@@ -78,6 +78,11 @@ fn human(bytes: u64) -> String {
     }
 }
 
+/// Whether it is the reply of PING.
+pub fn is_pong(reply: &Value) -> bool {
+    matches!(reply, Value::Simple(_) | Value::Bulk(_))
+}
+
 /// Round trips of PING, in milliseconds.
 #[derive(Default)]
 struct Trips {
@@ -123,7 +128,7 @@ pub fn latency(session: &mut Session, interval: Duration, form: Form, is_history
     loop {
         let sent = Instant::now();
         let reply = session.ask(&[b"PING".to_vec()])?;
-        if !matches!(reply, Value::Simple(_) | Value::Bulk(_)) {
+        if !is_pong(&reply) {
             good(reply)?;
         }
         trips.take(sent.elapsed().as_micros());
