@@ -18,6 +18,7 @@ from metrics import check_metrics, get
 from servers import Server, free_port
 
 HERE = Path(__file__).parent
+SIZES = HERE.parent.parent / "crates" / "ground" / "base" / "testdata" / "sizes.txt"
 # Longest load of the page, in milliseconds. Other programs on the machine can disturb it.
 LOAD_MS_MAX = 1000
 PANELS = (
@@ -92,6 +93,15 @@ def every_field_has_its_meaning(browser):
     unclear = [row for row, cells in found.items() if not is_clear(cells)]
     assert not unclear, unclear
     browser.run("document.querySelector('#all summary').click()")
+
+
+def sizes_are_those_of_the_tools(browser):
+    lines = [line for line in SIZES.read_text().splitlines() if not line.startswith("#")]
+    wanted = [line.split(" ", 1)[1] for line in lines]
+    numbers = ",".join(line.split(" ", 1)[0] for line in lines)
+    found = browser.run(f"[{numbers}].map(bytes)")
+    assert found == wanted, [pair for pair in zip(found, wanted) if pair[0] != pair[1]]
+    assert browser.run("bytes('1536.4')") == "1.5 KiB", "text of INFO"
 
 
 def values_are_shown_when_asked_for(browser):
@@ -186,6 +196,7 @@ def check_page(checks, port, options, scratch):
         checks.run("the page loads in less than a second", lambda: quick_load(browser, url))
         checks.run("every panel has data", lambda: every_panel_has_data(browser))
         checks.run("every field of INFO has its meaning", lambda: every_field_has_its_meaning(browser))
+        checks.run("sizes are those of the tools", lambda: sizes_are_those_of_the_tools(browser))
         checks.run("values are shown when asked for", lambda: values_are_shown_when_asked_for(browser))
         checks.run("axe-core finds no serious fault, light and dark", lambda: no_serious_fault(browser, options.axe))
         checks.run("the keyboard reaches every control", lambda: keyboard_reaches_everything(browser))

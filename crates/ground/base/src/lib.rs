@@ -1,5 +1,5 @@
-//! What every layer shares: ids, clock, randomness, checksums, varints, integers as text, the key's hash and slot, glob
-//! patterns, the table of figures.
+//! What every layer shares: ids, clock, randomness, checksums, varints, integers and sizes as text, the key's hash and
+//! slot, glob patterns, the table of figures.
 //! No I/O happens here, and nothing here knows a file, a socket or a command.
 #![forbid(unsafe_code)]
 
@@ -14,6 +14,7 @@ pub mod ids;
 pub mod integer;
 pub mod random;
 pub mod rate;
+pub mod size;
 pub mod slot;
 pub mod varint;
 

@@ -1,5 +1,6 @@
 //! Bytes, times and sizes for people.
 
+pub use base::size::size;
 pub use calendar::utc as time;
 
 use std::fmt::Write;
@@ -21,22 +22,6 @@ pub fn escape(bytes: &[u8]) -> String {
     out
 }
 
-/// A size such as `1.5 MiB`.
-pub fn size(bytes: u64) -> String {
-    let mut unit = 0;
-    let mut value = bytes as f64;
-    const UNITS: [&str; 6] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    match UNITS.get(unit) {
-        Some(name) if unit > 0 => format!("{value:.1} {name}"),
-        _ if bytes == 1 => "1 byte".to_owned(),
-        _ => format!("{bytes} bytes"),
-    }
-}
-
 /// A count with its noun: `1 entry`, `2 entries`.
 pub fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
@@ -47,9 +32,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_sizes_and_counts() {
+    fn bytes_and_counts() {
         assert_eq!(escape(b"a b\\\n\xff\0"), "a b\\\\\\n\\xff\\x00");
-        assert_eq!((size(1), size(1023), size(1536)), ("1 byte".into(), "1023 bytes".into(), "1.5 KiB".into()));
         assert_eq!((count(1, "key", "keys"), count(0, "key", "keys")), ("1 key".into(), "0 keys".into()));
     }
 }

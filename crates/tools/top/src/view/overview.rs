@@ -40,11 +40,11 @@ fn throughput(frame: &mut Frame<'_>, area: Rect, state: &State) {
     let newest = |field| state.history.newest().map_or(0.0, |sample| sample.get(field));
     let (hits, misses) = (newest("hits"), newest("misses"));
     let line = Line::from(format!(
-        "{} commands/s  in {}/s  out {}/s  hits {}",
+        "{} commands/s  hits {}  in {}/s  out {}/s",
         count(newest("commands")),
+        if hits + misses > 0.0 { format!("{:.1} %", 100.0 * hits / (hits + misses)) } else { "-".to_owned() },
         bytes(newest("input_bytes")),
         bytes(newest("output_bytes")),
-        if hits + misses > 0.0 { format!("{:.1} %", 100.0 * hits / (hits + misses)) } else { "-".to_owned() },
     ));
     curve(frame, area, " Throughput ", line, state, "commands", Color::Cyan);
 }
@@ -106,14 +106,13 @@ fn memory(figures: &Figures<'_>, width: u16) -> Vec<Line<'static>> {
         ("on a tier", number("tier_bytes"), Color::Cyan),
     ];
     let of_limit =
-        if limit > 0.0 { format!(" of {} ({:.0} %)", bytes(limit), 100.0 * used / limit) } else { String::new() };
+        if limit > 0.0 { format!(" of {}, {:.0} %", bytes(limit), 100.0 * used / limit) } else { " used".to_owned() };
     let total: f64 = homes.iter().map(|(_, size, _)| size).sum();
     let bar = homes.iter().map(|(_, size, color)| {
         let cells = (f64::from(width) * size / total.max(1.0)).round() as usize;
         Span::from("█".repeat(cells)).fg(*color)
     });
-    let mut lines =
-        vec![Line::from(format!("used {}{of_limit}, resident {}", bytes(used), bytes(resident))), bar.collect()];
+    let mut lines = vec![Line::from(format!("{}{of_limit}, resident {}", bytes(used), bytes(resident))), bar.collect()];
     lines.extend(homes.iter().map(|(name, size, color)| {
         Line::from(vec![Span::from("■ ").fg(*color), Span::from(format!("{name} {}", bytes(*size)))])
     }));

@@ -53,7 +53,7 @@ fn the_overview_has_the_figures_of_the_page() {
             "25.0 k commands/s",
             "hits 75.0 %",
             "p50 1 us  p99 64 us",
-            "used 100 MiB of 200 MiB (50 %)",
+            "100.0 MiB of 200.0 MiB, 50 %, resident 114.4 MiB",
             "raw values 40.0 MiB",
             "compressed values 20.0 MiB",
             "tables and buffers 40.0 MiB",
