@@ -100,7 +100,8 @@ def run(theirs, onggi):
             (("--replica",), "use MONITOR"), (("--slave",), "use MONITOR"), (("--ldb",), "run the script with --eval"),
         ):
             own.matches(remedy, own.cli(*words, status=2))
-        own.matches("--latency-dist", own.cli("--mono", "PING", status=2))
+        own.matches("--mono is for --latency-dist", own.cli("--mono", "PING", status=2))
+        own.matches("is for --memkeys", own.cli("--memkeys-samples", 5, "PING", status=2))
         own.matches("0 is not in 1..", own.cli("--lru-test", "0", status=2))
         own.matches(r"cannot be used with", own.cli("--scan", "--bigkeys", status=2))
         own.matches(r"--pattern and --type are for --scan", own.cli("--pattern", "a*", "PING", status=2))

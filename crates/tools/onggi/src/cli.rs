@@ -181,10 +181,10 @@ struct ModeArgs {
     #[arg(long, value_name = "KEYS", default_value = "100", value_parser = clap::value_parser!(u64).range(1..))]
     count: u64,
     /// Samples of a big collection for --memkeys; 0 for all of it.
-    #[arg(long, value_name = "COUNT", requires = "memkeys")]
+    #[arg(long, value_name = "COUNT")]
     memkeys_samples: Option<u64>,
     /// Grey in place of colours, for --latency-dist.
-    #[arg(long, requires = "latency_dist")]
+    #[arg(long)]
     mono: bool,
     /// Seconds without a reply after which --pipe gives up; 0 for never.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
@@ -264,6 +264,13 @@ fn talk(args: CliArgs) -> Result<bool, Box<dyn Error>> {
     }
     if !args.mode.modes.walks() && (args.mode.pattern.is_some() || args.mode.of_type.is_some()) {
         return Err("--pattern and --type are for --scan, --bigkeys, --memkeys and --hotkeys".into());
+    }
+    // What clap requires is not required next to a command, which these modes conflict with.
+    if args.mode.mono && !args.mode.modes.latency_dist {
+        return Err("--mono is for --latency-dist".into());
+    }
+    if args.mode.memkeys_samples.is_some() && !args.mode.modes.memkeys {
+        return Err("--memkeys-samples is for --memkeys".into());
     }
     let script = args.mode.modes.eval.as_deref().map(|file| evaluation(file, &args.command)).transpose()?;
     let mut session = Session::open(args.address(), args.login()?)?;
