@@ -115,6 +115,29 @@ def damage(tools, fields):
     assert result(tools, fields, "check", server.data)["verdict"] == "good"
 
 
+def configurations(tools, fields):
+    scratch = tools.scratch
+    (scratch / "good.conf").write_text("port 7000\nactivedefrag no\n")
+    (scratch / "bad.conf").write_text("maxmemroy 1gb\nport x\n")
+    (scratch / "arcus.conf").write_text("cache_size=1048576\n")
+    check = lambda name, status=0: result(tools, fields, "config", "check", scratch / name, status=status,
+                                          name="config check")
+    wanted = {"event": "result", "tool": "config", "exit": 0, "is_valid": True, "errors": [], "directives": None}
+    assert check("good.conf") == wanted, check("good.conf")
+    levels = {line["level"] for line in objects(tools, "config", "check", scratch / "good.conf")[:-1]}
+    assert levels <= {"warning"}, levels
+    assert ["maxmemory", "1048576"] in check("arcus.conf")["directives"]
+    found = check("bad.conf", status=1)
+    assert not found["is_valid"] and len(found["errors"]) == 2, found
+    assert "did you mean 'maxmemory'" in found["errors"][0], found
+    assert check("missing.conf", status=1)["errors"], "a file that is missing"
+    # The option may stand before the file as well.
+    done = subprocess.run([tools.onggi, "config", "check", "--json", scratch / "bad.conf"], capture_output=True,
+                          text=True, timeout=SECONDS_MAX)
+    assert json.loads(done.stdout) == found and (done.returncode, done.stderr) == (1, ""), done
+    error(tools, "config", "check", says="FILE")
+
+
 def refusals(tools, fields):
     listed = result(tools, fields, "bench", "list", name="bench list")
     assert "get" in [test["name"] for test in listed["tests"]], listed
@@ -138,4 +161,5 @@ def run(tools):
     fields = documented()
     tools.check("--json: results have the fields that docs/tools.md lists", lambda: tools_of_files(tools, fields))
     tools.check("--json: damage is a verdict and a plan", lambda: damage(tools, fields))
+    tools.check("--json: configurations are checked", lambda: configurations(tools, fields))
     tools.check("--json: errors are objects too", lambda: refusals(tools, fields))
