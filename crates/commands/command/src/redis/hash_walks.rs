@@ -47,6 +47,7 @@ fn hrandfield(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         return Ok(());
     }
     let count = ctx.integer(2)?;
+    check_count(count, false)?;
     if ctx.args.len() > 4 || ctx.args.len() == 4 && !ctx.is_word(3, "withvalues") {
         return Err(error::SYNTAX);
     }
