@@ -88,7 +88,8 @@ pub struct Script {
 }
 
 impl Script {
-    /// Whether the cache has dropped it for others. What workers have compiled of it runs no more then.
+    /// Whether the cache has dropped it, alone, for others: what workers have compiled of it runs no more then. After
+    /// SCRIPT FLUSH they begin with a new state instead, by [`Scripts::generation`].
     pub fn is_forgotten(&self) -> bool {
         self.is_forgotten.load(Ordering::Acquire)
     }
