@@ -1,7 +1,9 @@
-//! Scripts and functions over engines that fetch rows: the transcripts of the differential test, and random ones of its
-//! grammar, answer as over the engine in memory, and the replayed records give the same store.
+//! Scripts and functions over engines that fetch rows, over databases whose rows leave memory before every request, and
+//! with values on a tier: the transcripts of the differential test, and random ones of its grammar, answer as over the
+//! engine in memory, and the replayed records give the same store.
 
-use crate::harness::{SHARDS, TestServer, fetching, memory, ticketed};
+use crate::harness::{BackedRows, SHARDS, TestServer, fetching, memory, ticketed};
+use crate::tiered::{attach, demote_all};
 use differential::grammar;
 use differential::judge::Judge;
 use differential::random::{Rounds, SETTINGS};
@@ -14,7 +16,9 @@ use differential::target::{Identity, Kind, Outcome, Target};
 use engine_mem::MemEngine;
 use server::executor::Flow;
 use std::io;
+use std::sync::Arc;
 use store::shard::ShardEngine;
+use tier::{Medium, Tier};
 
 /// Rounds of a thousand random requests.
 const ROUNDS: u64 = 12;
@@ -27,10 +31,21 @@ const WAIT_MS: u64 = 10;
 
 type Engine = fn(MemEngine) -> ShardEngine;
 
+/// What a server has below its engine.
+enum Below {
+    Nothing,
+    /// Rows, which all entries leave memory for before every request.
+    Rows(BackedRows),
+    /// A tier, which all values go to before every request.
+    Tier(Arc<Tier>),
+}
+
 /// A server in this process, as one of the servers to compare.
 struct Local {
     name: &'static str,
     engine: Engine,
+    below: fn(&TestServer) -> Below,
+    is_below: Below,
     server: TestServer,
     connections: Vec<Option<Connection>>,
 }
@@ -42,8 +57,18 @@ struct Connection {
 }
 
 impl Local {
-    fn new(name: &'static str, engine: Engine) -> Self {
-        Self { name, engine, server: TestServer::with_shards(engine, SHARDS), connections: Vec::new() }
+    fn new(name: &'static str, engine: Engine, below: fn(&TestServer) -> Below) -> Self {
+        let server = TestServer::with_shards(engine, SHARDS);
+        Self { name, engine, below, is_below: below(&server), server, connections: Vec::new() }
+    }
+
+    /// Has everything leave memory that may.
+    fn disturb(&mut self) {
+        match &mut self.is_below {
+            Below::Nothing => {}
+            Below::Rows(rows) => rows.flush_and_drop(),
+            Below::Tier(tier) => demote_all(&self.server, tier),
+        }
     }
 
     fn is_closing(&self, client: usize) -> bool {
@@ -115,6 +140,7 @@ impl Target for Local {
     }
 
     fn send(&mut self, connection: usize, bytes: &[u8]) {
+        self.disturb();
         if let Some(open) = self.connections.get_mut(connection).and_then(Option::as_mut) {
             open.received.extend(self.server.send(open.client, bytes));
         }
@@ -134,23 +160,40 @@ impl Target for Local {
     }
 
     fn restart(&mut self) -> io::Result<()> {
-        *self = Self::new(self.name, self.engine);
+        *self = Self::new(self.name, self.engine, self.below);
         Ok(())
     }
 }
 
 impl Drop for Local {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
-            self.server.assert_replica_agrees();
+        if std::thread::panicking() {
+            return;
+        }
+        self.server.assert_replica_agrees();
+        match &self.is_below {
+            Below::Nothing => {}
+            Below::Rows(_) => assert!(self.server.rounds > 0, "rows were in memory"),
+            Below::Tier(tier) => assert!(tier.figures().read_values > 0, "values were in memory"),
         }
     }
 }
 
 fn session() -> Session {
-    let targets: [(&str, Engine); 3] = [("memory", memory), ("fetching", fetching), ("ticketed", ticketed)];
-    let targets = targets.map(|(name, engine)| Box::new(Local::new(name, engine)) as Box<dyn Target>);
-    Session::new(targets.into(), Judge::load().expect("the tables load"))
+    let rows = |server: &TestServer| {
+        let rows = server.back();
+        rows.set_cold(true);
+        Below::Rows(rows)
+    };
+    let targets = [
+        Local::new("memory", memory, |_| Below::Nothing),
+        Local::new("fetching", fetching, |_| Below::Nothing),
+        Local::new("ticketed", ticketed, |_| Below::Nothing),
+        Local::new("rows", memory, rows),
+        Local::new("tier", memory, |server| Below::Tier(attach(server, Medium::File))),
+    ];
+    let targets = targets.into_iter().map(|target| Box::new(target) as Box<dyn Target>);
+    Session::new(targets.collect(), Judge::load().expect("the tables load"))
 }
 
 /// Runs a section in one protocol.

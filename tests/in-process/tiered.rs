@@ -14,7 +14,7 @@ use tier::{Medium, Options, Tier, TierId};
 use vfs::{SimFs, SimOptions};
 
 /// Puts a tier with small segments under the store of a server.
-fn attach(server: &TestServer, medium: Medium) -> Arc<Tier> {
+pub fn attach(server: &TestServer, medium: Medium) -> Arc<Tier> {
     let fs = SimFs::with_options(SimOptions { is_dax: medium == Medium::Dax, ..SimOptions::default() });
     let (max_bytes, segment_bytes) = (u64::MAX, 64 << 10);
     let options = Options { max_bytes, value_len_min: 8, takes_written: false, segment_bytes, medium };
@@ -25,7 +25,8 @@ fn attach(server: &TestServer, medium: Medium) -> Arc<Tier> {
     tier
 }
 
-fn demote_all(server: &TestServer, tier: &Tier) {
+/// Moves all values that may go to the tier.
+pub fn demote_all(server: &TestServer, tier: &Tier) {
     tier.relieve();
     server.store.shard_ids().for_each(|shard| while server.store.demote(shard, usize::MAX) > 0 {});
 }
