@@ -115,6 +115,44 @@ def saved_by_server(tools, name, kind, version, *options):
     tools.run("check", tools.scratch / name)
 
 
+LIBRARIES = [
+    "#!lua name=shop\nredis.register_function('sell', function(keys, args) "
+    "return redis.call('DECRBY', keys[1], args[1]) end)",
+    "#!lua name=look\nredis.register_function{function_name='see', callback=function(keys) "
+    "return redis.call('GET', keys[1]) end, description='reads', flags={'no-writes'}}",
+]
+
+
+def codes(client):
+    """The texts of all libraries of functions."""
+    return sorted(library[library.index("library_code") + 1] for library in client.call("FUNCTION", "LIST", "WITHCODE"))
+
+
+def libraries(tools, kind, version, target):
+    """Libraries of functions go to the other server by BGSAVE RDB and by an export, and come back by an import."""
+    name = f"libraries-{kind}"
+    data, exported, back = tools.scratch / name, tools.scratch / f"{name}.rdb", tools.scratch / f"{name}-back.rdb"
+    with tools.serve(name) as server, Client(server.port) as client:
+        client.pipeline([("FUNCTION", "LOAD", text) for text in LIBRARIES])
+        client.call("SET", "stock", 100)
+        save_rdb(client, "VERSION", version)
+        server.shut_down()
+    tools.run("export", "--dir", data, exported, "--for", target)
+    for file in (data / "dump.rdb", exported):
+        with Peer(kind, options=[("enable-debug-command", "yes")]) as server, Client(server.port) as client:
+            shutil.copy(file, server.directory / "dump.rdb")
+            assert client.call("DEBUG", "RELOAD", "NOSAVE") == "OK"
+            assert codes(client) == sorted(LIBRARIES), codes(client)
+            assert client.call("FCALL", "sell", 1, "stock", 5) == 95
+            client.call("SAVE")
+            shutil.copy(server.directory / "dump.rdb", back)
+    told = tools.run("import", back, "--dir", tools.scratch / f"{name}-again")
+    assert "2 libraries of functions: look, shop" in told, told
+    with tools.serve(f"{name}-again") as server, Client(server.port) as client:
+        assert codes(client) == sorted(LIBRARIES), codes(client)
+        assert client.call("FCALL_RO", "see", 1, "stock") == "95"
+
+
 def not_saved_by_server(tools):
     """What a version cannot say is named; the file before stays, and the checkpoint counts, so that writes work."""
     with tools.serve("unsaved", "--dbfilename", "other.rdb") as server, Client(server.port) as client:
@@ -177,5 +215,11 @@ def run(tools):
         tools.check(
             f"{title} loads what BGSAVE RDB makes", lambda kind=kind: saved_by_server(tools, f"saved-{kind}", kind, 11)
         )
+    for kind, title, version, target in (
+        ("redis", "Redis 7.0", 10, "redis-7.0"),
+        ("valkey", "Valkey 9.1", 80, "valkey-9"),
+    ):
+        tools.check(f"{title} loads libraries of functions, and gives them back",
+                    lambda kind=kind, version=version, target=target: libraries(tools, kind, version, target))
     tools.check("BGSAVE RDB that cannot be made loses nothing", lambda: not_saved_by_server(tools))
     tools.check("fields that expire are exported to who knows them", lambda: fields_that_expire(tools))
