@@ -15,7 +15,7 @@ from job import ROOT, TARGET, Job, Stage
 
 CARGO_FUZZ = "0.13.2"
 # About half a minute each on a machine with two cores; a file that is loaded, written back and loaded again costs most.
-RUNS = {"acl": 40_000, "config_file": 1_000, "lua": 30_000}
+RUNS = {"acl": 40_000, "config_file": 1_000, "function_restore": 15_000, "lua": 30_000}
 RUNS_OF_OTHERS = 110_000
 SECONDS_MAX = 120
 SECONDS = 60
