@@ -2,6 +2,7 @@
 
 use crate::cp_redis::{self, Choice, Way};
 use crate::persistence::{Part, Persistence};
+use crate::ssdb::{self, Ssdb};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use loadgen::cli::Outcome;
 use loadgen::cli::load::{DistributionName, LoadArgs};
@@ -14,6 +15,7 @@ use loadgen::payload::Content;
 use loadgen::process::Cores;
 use loadgen::server::ServerSpec;
 use loadgen::template::KeyFormat;
+use loadgen::ycsb::workload::Workload;
 use std::path::PathBuf;
 
 /// Run the experiments of papers again, next to Redis and Valkey.
@@ -28,6 +30,7 @@ pub struct Papers {
 pub enum Command {
     Persistence(Box<PersistenceArgs>),
     CpRedis(Box<CpRedisArgs>),
+    Ssdb(Box<SsdbArgs>),
 }
 
 impl Command {
@@ -36,6 +39,7 @@ impl Command {
         match self {
             Self::Persistence(args) => args.run(),
             Self::CpRedis(args) => args.run(),
+            Self::Ssdb(args) => args.run(),
         }
     }
 }
@@ -260,6 +264,48 @@ impl CpRedisArgs {
     }
 }
 
+/// Repeat the comparison of Redis and SSDB by YCSB: 1,000, 5,000 and 10,000 records with one to ten clients, and what it
+/// left out, data of five times the memory.
+///
+/// Onggi takes part twice, in memory and with a database on disk. SSDB takes part as NAME=COMMAND or NAME@ADDRESS. At
+/// full size the first part takes five hours: --rounds, --seconds and --clients make it shorter.
+///
+/// Examples:
+///   papers ssdb --directory /var/tmp --part small --rounds 3 --seconds 2 --clients 1,4,10
+///   papers ssdb --directory /var/tmp --part larger --scale 0.1
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct SsdbArgs {
+    /// What to measure; everything if not given
+    #[arg(long = "part", value_enum, value_delimiter = ',')]
+    parts: Vec<ssdb::Part>,
+    /// YCSB's workloads
+    #[arg(short = 'w', long = "workload", value_delimiter = ',', default_value = "a,b,c,d,e,f")]
+    workloads: Vec<String>,
+    /// Numbers of clients; each is a row
+    #[arg(long, value_delimiter = ',', default_values_t = 1..=10)]
+    clients: Vec<usize>,
+    #[command(flatten)]
+    data: DataArgs,
+}
+
+impl SsdbArgs {
+    pub fn run(mut self) -> Result<Outcome> {
+        self.data.check()?;
+        if let Some(wrong) = self.clients.iter().find(|clients| !(1..=1000).contains(*clients)) {
+            return Err(BenchError::Usage(format!("--clients {wrong}: must be between 1 and 1000")));
+        }
+        let workloads = self.workloads.iter().map(|name| Workload::named(name)).collect::<Result<Vec<_>>>()?;
+        let parts = if self.parts.is_empty() { ssdb::Part::ALL.to_vec() } else { self.parts };
+        let servers = usual_servers(std::mem::take(&mut self.data.servers))?;
+        let suffix = suffix(&parts, &ssdb::Part::ALL);
+        let servers = servers.into_iter().flat_map(|spec| ssdb::variants(spec, self.data.scale)).collect();
+        let suite = Ssdb { parts, workloads, clients: self.clients };
+        let shape = Shape { keys: 10_000, threads: 1, warmup: 0.5, payload: Content::Random };
+        self.data.compare(&suite, &suffix, servers, None, shape)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -288,6 +334,18 @@ mod tests {
         assert_eq!(suffix(&Part::ALL, &Part::ALL), "");
         let Ok(Command::Persistence(args)) = parse("papers persistence --scale 0") else { panic!("refused by clap") };
         assert!(args.run().unwrap_err().to_string().contains("--scale"));
+    }
+
+    #[test]
+    fn the_comparison_with_ssdb_can_be_chosen() {
+        let Ok(Command::Ssdb(args)) = parse("papers ssdb --part larger --workload e --scale 0.1 --server onggi") else {
+            panic!("a valid line is refused");
+        };
+        assert_eq!((&args.parts[..], args.clients.len()), (&[ssdb::Part::Larger][..], 10));
+        for wrong in ["--workload g", "--clients 0", "--scale 0"] {
+            let Ok(Command::Ssdb(args)) = parse(&format!("papers ssdb {wrong}")) else { panic!("refused by clap") };
+            assert!(args.run().unwrap_err().to_string().contains(wrong), "{wrong}");
+        }
     }
 
     #[test]

@@ -5,12 +5,14 @@
 //! |---|---|
 //! | `persistence` | ARCUS: command log by mode, the picture of a checkpoint under load, restarts |
 //! | `cp-redis` | CP-Redis (Sung and Park, 2019): values that are kept compressed |
+//! | `ssdb` | Redis and SSDB compared by YCSB: small data, and data larger than memory |
 
 #![forbid(unsafe_code)]
 
 mod cli;
 mod cp_redis;
 mod persistence;
+mod ssdb;
 
 use clap::Parser;
 use loadgen::cli::Outcome;
