@@ -264,8 +264,8 @@ impl CpRedisArgs {
     }
 }
 
-/// Repeat the comparison of Redis and SSDB by YCSB: 1,000, 5,000 and 10,000 records with one to ten clients, and what it
-/// left out, data of five times the memory.
+/// Repeat the comparison of Redis and SSDB by YCSB: 1,000, 5,000 and 10,000 records with one to ten clients, and what
+/// it left out, data of five times the memory.
 ///
 /// Onggi takes part twice, in memory and with a database on disk. SSDB takes part as NAME=COMMAND or NAME@ADDRESS. At
 /// full size the first part takes five hours: --rounds, --seconds and --clients make it shorter.
