@@ -1,10 +1,9 @@
 //! CONFIG.
 
-use crate::{Configuration, Figures, reply_help};
+use crate::{change_settings, reply_help, rewrite_settings};
 use command::spec::{Argument, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
 use config::SetError;
-use std::sync::Arc;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&CONFIG];
@@ -120,7 +119,7 @@ static CONFIG_SET: CommandSpec = CommandSpec {
 
 fn config_get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let patterns: Vec<&[u8]> = ctx.args.from(2).collect();
-    let found = ctx.host.part::<Configuration>().current().get(&patterns);
+    let found = ctx.host.configuration.current().get(&patterns);
     ctx.reply.map(found.len());
     for (name, value) in found {
         ctx.reply.bulk(&name);
@@ -137,7 +136,7 @@ fn config_set(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     }
     let pairs: Vec<(&[u8], &[u8])> = pairs.iter().map(|[name, value]| (*name, *value)).collect();
     let in_transaction = ctx.session.running.is_some();
-    let changed = ctx.host.part::<Configuration>().set(ctx.host, &pairs, in_transaction);
+    let changed = change_settings(ctx.host, &pairs, in_transaction);
     changed.map_err(|error| match error {
         SetError::Unknown { name } => {
             error::repeating("ERR Unknown option or number of arguments for CONFIG SET - '", &name, "'")
@@ -151,7 +150,7 @@ fn config_set(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 /// What CONFIG RESETSTAT does: figures begin anew.
 pub fn reset_statistics(ctx: &Ctx<'_>) {
     let used = crate::memory::MemoryNow::of(ctx).used;
-    ctx.host.part::<Arc<Figures>>().reset(used);
+    ctx.host.figures.reset(used);
     ctx.host.clients.reset_counts();
     ctx.host.login.log.reset_counts();
 }
@@ -163,7 +162,7 @@ fn config_resetstat(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 }
 
 fn config_rewrite(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let rewritten = ctx.host.part::<Configuration>().rewrite(ctx.host);
+    let rewritten = rewrite_settings(ctx.host);
     rewritten.map_err(|error| Stop::error_with(format!("ERR {error}")))?;
     ctx.reply.ok();
     Ok(())

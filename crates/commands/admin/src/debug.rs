@@ -3,7 +3,7 @@
 //! Its subcommands are not rows of their own, as in Redis. All shards are locked while one runs; DEBUG SLEEP holds up
 //! the whole server, which is what it is for.
 
-use crate::{Configuration, reply_help};
+use crate::reply_help;
 use command::clients::Address;
 use command::spec::Docs;
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
@@ -71,7 +71,7 @@ fn debug(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 const SHOWN_BYTES_MAX: usize = 128;
 
 fn check_allowed(ctx: &Ctx<'_>) -> Result<(), Stop> {
-    let allowed = match ctx.host.part::<Configuration>().current().enable_debug_command {
+    let allowed = match ctx.host.configuration.current().enable_debug_command {
         DebugCommand::No => false,
         DebugCommand::Yes => true,
         DebugCommand::Local => is_local(&ctx.session.info.address),

@@ -1,9 +1,9 @@
 //! HOTKEYS: the keys that most is done with. Two grammars: this server's own, and START, STOP, GET and RESET of Redis
 //! 8.6. Valkey has no such command.
 
+use crate::CommandLog;
 use crate::hot_key_session::{Report, Totals, Wanted};
 use crate::hot_keys::{HotKey, KEYS_MAX, Measure};
-use crate::{CommandLog, Figures};
 use base::DbIndex;
 use command::spec::{Argument, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
@@ -107,7 +107,7 @@ fn log<'c>(ctx: &Ctx<'c>) -> &'c CommandLog {
 
 fn totals(ctx: &Ctx<'_>) -> Totals {
     let rows = ctx.host.table.rows().len();
-    Totals::of(ctx.host.part::<Arc<Figures>>(), u32::try_from(rows).unwrap_or(u32::MAX))
+    Totals::of(&ctx.host.figures, u32::try_from(rows).unwrap_or(u32::MAX))
 }
 
 /// `HOTKEYS START METRICS count [CPU] [NET] [COUNT k] [DURATION seconds] [SAMPLE ratio]`

@@ -2,7 +2,7 @@
 
 use crate::histogram::Histogram;
 use crate::latency::Event;
-use crate::{Figures, LatencyMonitor, reply_help};
+use crate::{LatencyMonitor, reply_help};
 use command::spec::{Argument, Docs};
 use command::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Stop, error};
 use std::sync::Arc;
@@ -256,7 +256,7 @@ fn latency_doctor(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 }
 
 fn latency_histogram(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let figures = ctx.host.part::<Arc<Figures>>();
+    let figures = &ctx.host.figures;
     let asked = |name: &str| {
         let container = name.split('|').next().unwrap_or_default();
         let is = |word: &[u8], name: &str| word.eq_ignore_ascii_case(name.as_bytes());

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! workers --> Figures, CommandLog, LatencyMonitor, HotKeys --> INFO, SLOWLOG, LATENCY, HOTKEYS
-//! CONFIG SET --> Configuration --> Apply (the server) and follow (parts of Host)
+//! CONFIG SET --> change_settings --> Configuration --> Apply (the server) and follow (parts of Host)
 //! ```
 //!
 //! A1. No figure is made up: what this server does not measure is left out, what it does not do is zero.
@@ -13,7 +13,6 @@
 //!     takes a shard lock on its own, so that all of them can run inside MULTI.
 #![forbid(unsafe_code)]
 
-pub mod about;
 pub mod access;
 pub mod backup;
 pub mod catalogue;
@@ -26,7 +25,6 @@ pub mod ending;
 mod explain_reply;
 mod explain_rows;
 mod explanations;
-pub mod figures;
 pub mod histogram;
 pub mod hot_key_session;
 pub mod hot_keys;
@@ -46,12 +44,13 @@ pub mod slow_rows;
 mod stance;
 
 pub use self::replication::become_primary;
-pub use about::About;
+pub use command::about::{self, About};
+pub use command::configuration::{Apply, Configuration};
+pub use command::figures::{self, Figures, WorkerFigures};
 pub use command_log::CommandLog;
-pub use configuration::{Apply, Configuration, follow, set_password};
+pub use configuration::{change_settings, follow, rewrite_settings, set_password};
 pub use ending::{CALLED_OFF, EndOrder, ShutdownRequest};
 pub use explanations::Explanations;
-pub use figures::{Figures, WorkerFigures};
 pub use latency::LatencyMonitor;
 pub use stance::adjust_role;
 

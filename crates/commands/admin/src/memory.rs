@@ -2,7 +2,7 @@
 
 use crate::explain_rows::MEMORY_EXPLAIN;
 use crate::info::human;
-use crate::{About, Figures, about, reply_help};
+use crate::{about, reply_help};
 use command::spec::{Argument, Docs, KeyFlags, KeySpec};
 use command::{Categories, CommandSpec, Ctx, Flags, Host, Locks, Run, Stop, error};
 use engine_mem::MemoryKind;
@@ -179,7 +179,7 @@ pub(crate) struct MemoryNow {
 impl MemoryNow {
     pub(crate) fn of(ctx: &Ctx<'_>) -> Self {
         let memory = &ctx.host.part::<Arc<Store>>().memory;
-        let figures = ctx.host.part::<Arc<Figures>>();
+        let figures = &ctx.host.figures;
         let clients = client_bytes(ctx.host);
         let used = memory.total() + clients;
         let (startup, resident) = (figures.startup(), about::resident_bytes());
@@ -399,7 +399,7 @@ fn memory_doctor(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 fn memory_malloc_stats(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let now = MemoryNow::of(ctx);
-    let uptime = (ctx.now() - ctx.host.part::<About>().started_at).max(0) / 1000;
+    let uptime = (ctx.now() - ctx.host.about.started_at).max(0) / 1000;
     let text = format!(
         "Pages of the server's own, {uptime} s after the start\nentries: {}\nlarge values: {}\nthawed: {}\nhash tables: {}\n\
          expiration index: {}\nclient buffers: {}\n",

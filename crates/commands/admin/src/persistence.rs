@@ -1,7 +1,6 @@
 //! Saving. A server that keeps its data in memory only refuses commands that save, since a client that receives "OK"
 //! would rely on it.
 
-use crate::About;
 use crate::replication::{block_or_answer, replicas_and_end};
 use command::blocking::{Awaited, Block, LOG_IS_OFF, Task};
 use command::spec::{Argument, Docs};
@@ -235,7 +234,7 @@ fn bgrewriteaof(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 fn lastsave(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let ms = match ctx.host.find::<Arc<Durability>>() {
         Some(durability) => durability.status().last_save_ms,
-        None => ctx.host.part::<About>().started_at,
+        None => ctx.host.about.started_at,
     };
     ctx.reply.integer(ms / 1000);
     Ok(())

@@ -1,6 +1,6 @@
 //! ROLE, WAIT and REPLICAOF: this server is a primary without replicas, or the replica of another server.
 
-use crate::{About, Configuration, adjust_role};
+use crate::adjust_role;
 use base::{Entropy, Lsn, UnixMs};
 use command::Host;
 use command::blocking::{Awaited, Block, Task};
@@ -104,7 +104,7 @@ fn replicaof(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         }
         return Err(Stop::error("ERR a server without a data directory cannot be a replica"));
     };
-    let settings = ctx.host.part::<Configuration>().current();
+    let settings = ctx.host.configuration.current();
     let client = format!("{} {}", ctx.session.info.id, ctx.session.info.address);
     if ctx.is_word(1, "no") && ctx.is_word(2, "one") {
         if role.primary().is_none() || become_primary(ctx.host, ctx.ks, &format!("user request from client {client}")) {
@@ -136,7 +136,7 @@ fn replicaof(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     }
     say(ctx.host, &format!("REPLICAOF {primary} enabled (user request from client {client})"));
     let address = PrimaryAddress { host: primary.host.clone(), port };
-    ctx.host.part::<Configuration>().set_primary(Some(address));
+    ctx.host.configuration.set_primary(Some(address));
     role.follow(primary);
     adjust_role(ctx.host, &settings);
     ctx.reply.ok();
@@ -184,7 +184,7 @@ pub fn become_primary(host: &Host, ks: &mut dyn Keyspace, why: &str) -> bool {
     // In the log before any write of a client, which the primary will not have. No room is asked for: the record is
     // short, and a promotion does not wait for a full disk.
     ks.apply(&Effect::Position { text: b"" });
-    let configuration = host.part::<Configuration>();
+    let configuration = &host.configuration;
     configuration.set_primary(None);
     adjust_role(host, &configuration.current());
     say(host, &format!("PRIMARY MODE enabled ({why})"));
@@ -225,7 +225,7 @@ fn role(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// The id of the history of a server that has no [`Role`].
 pub(crate) fn history_id(host: &Host) -> String {
-    host.find::<Arc<Role>>().map_or_else(|| host.part::<About>().history_id.clone(), |role| role.histories().id)
+    host.find::<Arc<Role>>().map_or_else(|| host.about.history_id.clone(), |role| role.histories().id)
 }
 
 /// No replica is there whose word could be waited for, so asking for one takes until the timeout.

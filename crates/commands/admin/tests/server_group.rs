@@ -72,15 +72,15 @@ impl Server {
             Arc::new(CommandTable::new(&[command::redis::FAMILIES, script::FAMILIES, admin::FAMILIES].concat()));
         let stats = Arc::new(WorkerStats::new(table.rows().len()));
         let latency = Arc::new(LatencyMonitor::new(&settings));
-        let host = Host::alone(table.clone())
+        let mut host = Host::alone(table.clone())
             .with(store.clone())
-            .with(Arc::new(Figures::new(vec![Arc::new(WorkerFigures::new(stats.clone()))])))
-            .with(About::new(&mut base::Rng::new(3), START, None))
             .with(Arc::new(CommandLog::new(&settings, latency.clone())))
             .with(latency)
             .with(Arc::new(Explanations::default()))
-            .with(ShutdownRequest::default())
-            .with(Configuration::new(settings, Box::new(Refusing)));
+            .with(ShutdownRequest::default());
+        host.figures = Arc::new(Figures::new(vec![Arc::new(WorkerFigures::new(stats.clone()))]));
+        host.about = About::new(&mut base::Rng::new(3), START, None);
+        host.configuration = Configuration::new(settings, Box::new(Refusing));
         let address = |port| Address::Tcp(([127, 0, 0, 1], port).into());
         let client = host.clients.connect(address(50_000), address(6379), 8, 0, START).expect("room for a client");
         let session = Session::of(client, true);

@@ -1,16 +1,22 @@
-//! The parts of the server that commands about the server need: clients, users, channels, limits and the like.
+//! The parts of the server that commands about the server need: settings, figures, clients, users, channels and the
+//! like.
 //!
 //! Those of this crate and of the ones below are fields, so that none can be missing. Upper crates add parts (and
 //! rows) of theirs without this crate knowing them; each is a type of its own.
 
 use crate::CommandTable;
+use crate::about::About;
 use crate::call::Observer;
 use crate::clients::Clients;
+use crate::configuration::Configuration;
+use crate::figures::Figures;
 use crate::limits::{SparseLimit, StampMeaning, StringLimit};
 use crate::login::Login;
 use crate::pause::Pause;
 use crate::watchers::Watchers;
 use crate::work::remote::Migrator;
+use base::Rng;
+use config::Settings;
 use push::{Outlets, PubSub, Tracking};
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
@@ -43,6 +49,12 @@ type Above = HashMap<TypeId, Box<dyn Any + Send + Sync>, BuildHasherDefault<IdHa
 pub struct Host {
     /// All commands.
     pub table: Arc<CommandTable>,
+    /// The identity of the server.
+    pub about: About,
+    /// The settings in force.
+    pub configuration: Configuration,
+    /// The totals of all workers.
+    pub figures: Arc<Figures>,
     /// All connections.
     pub clients: Clients,
     /// Users and their logins.
@@ -69,10 +81,18 @@ pub struct Host {
 }
 
 impl Host {
-    /// The parts of a server with these commands, channels and tracked keys. All else is as in one that has no
-    /// settings and no client yet.
-    pub fn new(table: Arc<CommandTable>, pubsub: Arc<PubSub>, tracking: Arc<Tracking>) -> Self {
+    /// The parts of a server with this identity, these commands and figures, and these channels and tracked keys. All
+    /// else is as in one that has default settings and no client yet.
+    pub fn new(
+        about: About,
+        table: Arc<CommandTable>,
+        figures: Arc<Figures>,
+        (pubsub, tracking): (Arc<PubSub>, Arc<Tracking>),
+    ) -> Self {
         Self {
+            about,
+            configuration: Configuration::new(Settings::default(), Box::new(())),
+            figures,
             clients: Clients::new(&table),
             table,
             login: Login::default(),
@@ -92,7 +112,8 @@ impl Host {
     /// For commands that run without a server, such as those of a log that is imported: no client listens.
     pub fn alone(table: Arc<CommandTable>) -> Self {
         let silent = Arc::new(Outlets::new(1, |_| {}));
-        Self::new(table, Arc::new(PubSub::new(silent.clone())), Arc::new(Tracking::new(silent, |_| {})))
+        let channels = (Arc::new(PubSub::new(silent.clone())), Arc::new(Tracking::new(silent, |_| {})));
+        Self::new(About::new(&mut Rng::new(0), 0, None), table, Arc::new(Figures::new(Vec::new())), channels)
     }
 
     /// Adds a part of an upper crate, replacing one of the same type.

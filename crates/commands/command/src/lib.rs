@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::unwrap_used))]
 
+pub mod about;
 pub mod absent;
 pub mod acl;
 pub mod args;
@@ -17,9 +18,11 @@ pub mod blocking;
 pub mod caching;
 pub mod call;
 pub mod clients;
+pub mod configuration;
 pub mod context;
 pub mod drawing;
 pub mod error;
+pub mod figures;
 pub mod gate;
 pub mod host;
 pub mod limits;

@@ -11,7 +11,6 @@ use crate::key_prefix::{has_good_prefix, prefix_of};
 use crate::prefixes::NULL;
 use crate::tally::{OPS, Op, Outcome};
 use crate::{delta, get, meta, storage, touch};
-use admin::Figures;
 use command::{Ctx, Stop};
 use engine::Type;
 use parking_lot::Mutex;
@@ -143,7 +142,7 @@ pub fn note(ctx: &Ctx<'_>, op: Op, key: &[u8], outcome: Option<Outcome>) {
 
 /// Switches it on or off. What was counted stays.
 pub fn switch(ctx: &Ctx<'_>, is_on: bool) {
-    ctx.host.part::<Arc<Figures>>().each_stats(|stats| stats.outcomes.set_detailed(is_on));
+    ctx.host.figures.each_stats(|stats| stats.outcomes.set_detailed(is_on));
 }
 
 /// Carries a request out and notes it.

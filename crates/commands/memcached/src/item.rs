@@ -2,7 +2,6 @@
 
 use crate::arguments::Lifetime;
 use crate::sticky;
-use admin::Configuration;
 use command::{Ctx, Stop};
 use engine::{Entry, Fields, Key, NotifyClass, Type, Value};
 use proto::ReplyBuffer;
@@ -94,7 +93,7 @@ pub fn id(ctx: &mut Ctx<'_>, key: &Key<'_>) -> Result<Option<u64>, Stop> {
 
 /// The longest data of an item.
 pub fn bytes_max(ctx: &Ctx<'_>) -> usize {
-    let bytes = ctx.host.part::<Configuration>().current().memcached_item_bytes_max;
+    let bytes = ctx.host.configuration.current().memcached_item_bytes_max;
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 

@@ -4,8 +4,8 @@ use crate::arcus::{for_administrators, prefix};
 use crate::arguments::{answer, expiration_of, number};
 use crate::sweep::Purpose;
 use crate::tally::{self, Op, Outcome};
+use admin::ShutdownRequest;
 use admin::about;
-use admin::{Configuration, ShutdownRequest};
 use base::UnixMs;
 use command::audit::Proof;
 use command::redis::connection::{accept, note_refusal};
@@ -37,7 +37,7 @@ fn seconds_of(delay: i64, now: UnixMs) -> i64 {
 
 /// `flush_all [delay]`: removes all entries of the connection's database.
 pub fn flush_all(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    if !ctx.host.part::<Configuration>().current().memcached_flush {
+    if !ctx.host.configuration.current().memcached_flush {
         return Err(FLUSH_REFUSED);
     }
     let count = word_count(ctx);
@@ -60,7 +60,7 @@ pub fn verbosity(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         1 => b"verbose",
         _ => b"debug",
     };
-    let set = ctx.host.part::<Configuration>().set(ctx.host, &[(b"loglevel", level)], false);
+    let set = admin::change_settings(ctx.host, &[(b"loglevel", level)], false);
     set.map_err(|error| Stop::error_with(format!("SERVER_ERROR loglevel cannot be set: {error}")))?;
     let count = word_count(ctx);
     answer(ctx, count, "OK");
@@ -159,7 +159,7 @@ const SHUTDOWN_SECONDS_MAX: u64 = 600;
 /// `shutdown [seconds|graceful]`: ends the server as SIGTERM does, after this time. The earliest of several counts.
 pub fn shutdown(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     for_administrators(ctx)?;
-    if !ctx.host.part::<Configuration>().current().memcached_enable_shutdown {
+    if !ctx.host.configuration.current().memcached_enable_shutdown {
         ctx.reply.text_line(SHUTDOWN_OFF);
         return Ok(());
     }

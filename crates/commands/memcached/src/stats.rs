@@ -10,7 +10,6 @@ use crate::arcus::prefix;
 use crate::details::{self, Details};
 use crate::get::END;
 use crate::sweep::Sweeps;
-use admin::Configuration;
 use arcus::Cluster;
 use command::{Ctx, Stop};
 use std::fmt::Display;
@@ -101,7 +100,7 @@ fn prefix_list(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 /// `stats zookeeper`, with the names of ARCUS.
 fn zookeeper(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let figures = ctx.host.find::<Arc<Cluster>>().ok_or(NO_STATISTICS)?.figures();
-    let settings = ctx.host.part::<Configuration>().current();
+    let settings = ctx.host.configuration.current();
     line(ctx, "zk_timeout", settings.arcus_zookeeper_timeout_seconds.saturating_mul(1000));
     line(ctx, "zk_failstop", if settings.arcus_zkfailstop { "on" } else { "off" });
     line(ctx, "zk_connected", figures.is_connected);

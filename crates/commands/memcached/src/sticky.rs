@@ -3,7 +3,6 @@
 //! `arcus-sticky-limit` says what they may take, and with 0, the default, there are none. Then -1 is memcached's: the
 //! item has expired already. So the limit chooses between ARCUS and memcached.
 
-use admin::Configuration;
 use command::{Ctx, Stop};
 use engine::Key;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ const ENTRY_BYTES: u64 = 32;
 
 /// What sticky items may take; 0 for no such items.
 pub fn bytes_max(ctx: &Ctx<'_>) -> u64 {
-    ctx.host.part::<Configuration>().current().arcus_sticky_bytes_max
+    ctx.host.configuration.current().arcus_sticky_bytes_max
 }
 
 /// Refuses a sticky item that takes this many bytes where there is no room for it.

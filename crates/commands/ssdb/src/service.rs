@@ -2,7 +2,7 @@
 
 use crate::answer;
 use crate::arguments::WRONG_COUNT;
-use admin::{Figures, about};
+use admin::about;
 use command::audit::Proof;
 use command::redis::connection::{accept, note_refusal};
 use command::{Ctx, Stop};
@@ -103,7 +103,7 @@ pub fn info(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// Calls of commands of this protocol.
 fn calls(ctx: &Ctx<'_>) -> u64 {
-    let figures = ctx.host.part::<Arc<Figures>>();
+    let figures = &ctx.host.figures;
     let rows = ctx.host.table.rows().iter().zip(0u32..);
     let calls = |index: u32| figures.sum_stats(|stats| stats.command(index).map_or(0, |command| command.calls.get()));
     rows.filter(|((name, _), _)| name.starts_with("ssdb|")).map(|(_, index)| calls(index)).fold(0, u64::saturating_add)

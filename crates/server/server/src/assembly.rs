@@ -139,10 +139,8 @@ impl ServerBuilder {
         let about = About::new(&mut entropy.rng(), clock.now_ms(), file);
         let outlets = Arc::new(Outlets::new(workers.len(), move |worker| wake.wake(WorkerSet::one(worker))));
         let history_id = about.history_id.clone();
-        let (pubsub, tracking) = announcing(&settings, &store, &outlets);
-        let mut host = Host::new(commands.table.clone(), pubsub, tracking)
-            .with(about)
-            .with(figures.clone())
+        let channels = announcing(&settings, &store, &outlets);
+        let mut host = Host::new(about, commands.table.clone(), figures.clone(), channels)
             .with(latency)
             .with(slow_log.clone())
             .with(store.clone())
@@ -236,7 +234,7 @@ impl Assembly {
         let limits = RwLock::new(ClientLimits::of(&settings));
         let watchers = Arc::new(Watchers::new(show));
         host.watchers = Some(watchers.clone());
-        let host = host.with(Configuration::new(settings.clone(), apply));
+        host.configuration = Configuration::new(settings.clone(), apply);
         admin::follow(&host, &settings);
         admin::set_password(&host, &settings).map_err(|_| AssemblyError::Password)?;
         admin::access::set_users(&host, &settings)?;

@@ -1,7 +1,7 @@
 //! The server as a node of an ARCUS cluster: what the thread of [`arcus::Node`] needs of it.
 
 use crate::executor::Shared;
-use admin::{Configuration, EndOrder, ShutdownRequest};
+use admin::{EndOrder, ShutdownRequest};
 use arcus::{Cluster, Node, Place, Surroundings, own_address, parse_servers};
 use base::DbIndex;
 use config::Settings;
@@ -17,14 +17,14 @@ pub(crate) fn cluster(settings: &Settings) -> Option<Arc<Cluster>> {
 
 /// The thread's state.
 pub(crate) fn node(cluster: Arc<Cluster>, shared: &Arc<Shared>) -> Node {
-    let settings = shared.host.part::<Configuration>().current();
+    let settings = shared.host.configuration.current();
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let place = Place { ip: address(&cluster, &settings), host, port: settings.memcached_port };
     let timeout = Duration::from_secs(settings.arcus_zookeeper_timeout_seconds.into());
     let db = DbIndex(settings.memcached_database);
     let of = || shared.clone();
     let (loaded, limit, failstop, ended, scrubbed) = (of(), of(), of(), of(), of());
-    let now = |shared: &Shared| shared.host.part::<Configuration>().current();
+    let now = |shared: &Shared| shared.host.configuration.current();
     let surroundings = Surroundings {
         clock: shared.store.clock.clone(),
         is_loaded: Box::new(move || !loaded.store.gate.is_loading()),

@@ -17,7 +17,7 @@ use crate::listen::AcceptorHandle;
 use crate::mailbox::Mailbox;
 use crate::message::Message;
 use crate::serve_error::ServeError;
-use admin::{CALLED_OFF, Configuration, EndOrder, ShutdownRequest};
+use admin::{CALLED_OFF, EndOrder, ShutdownRequest};
 use command::Host;
 use config::EndFlags;
 use durability::{Cause, Durability, Phase, Tell};
@@ -75,7 +75,7 @@ impl Ending<'_> {
     }
 
     fn flags(&self, order: EndOrder) -> EndFlags {
-        let settings = self.host.part::<Configuration>().current();
+        let settings = self.host.configuration.current();
         match order {
             EndOrder::Client(flags) => flags,
             EndOrder::Terminate => settings.shutdown_on_sigterm,

@@ -4,7 +4,6 @@
 use crate::certificate_login;
 use crate::executor::Shared;
 use admin::info::section_names;
-use admin::{Configuration, Figures};
 use base::{DbIndex, UnixMs};
 use command::acl::{self, Origin, User};
 use command::audit::Proof;
@@ -176,7 +175,7 @@ fn by_secret(shared: &Shared, from: &Visitor, shown: Shown<'_>, now: UnixMs) -> 
 /// Logs in by a certificate, if `tls-auth-clients-user` says that certificates name users.
 fn by_certificate(shared: &Shared, from: &Visitor, certificate: &[u8], now: UnixMs) -> Option<Session> {
     let users = &shared.host.login;
-    let field = shared.host.part::<Configuration>().current().tls_auth_clients_user;
+    let field = shared.host.configuration.current().tls_auth_clients_user;
     let session = from.session(users.users.default_user().clone(), now);
     let (name, user) = certificate_login::user(field, certificate, &session, &shared.host, now)?;
     let session = from.session(user, now);
@@ -269,7 +268,7 @@ fn verbatim(reply: &[u8]) -> Option<String> {
 /// Calls of all commands by their duration: the buckets of [`command::stats::bucket_upper_ns`].
 pub fn durations(shared: &Shared) -> Vec<u64> {
     let mut sums = vec![0u64; BUCKET_COUNT];
-    for worker in shared.host.part::<Arc<Figures>>().workers() {
+    for worker in shared.host.figures.workers() {
         for command in (0..).map_while(|row| worker.stats.command(row)).filter(|command| command.calls.get() > 0) {
             for (sum, bucket) in sums.iter_mut().zip(&command.durations) {
                 *sum = sum.wrapping_add(bucket.get());
@@ -302,7 +301,7 @@ pub fn liveness(shared: &Shared) -> Result<(), String> {
 fn late_workers(shared: &Shared) -> Vec<(usize, i64)> {
     let now = shared.store.clock.now_ms();
     let mut late = Vec::new();
-    for (number, worker) in shared.host.part::<Arc<Figures>>().workers().iter().enumerate() {
+    for (number, worker) in shared.host.figures.workers().iter().enumerate() {
         let turned_at = worker.stats.turned_at.get().cast_signed();
         let late_ms = now.saturating_sub(turned_at);
         if turned_at > 0 && late_ms > TURN_WITHIN_MS {

@@ -25,7 +25,7 @@ mod copy;
 use crate::mailbox::Mailbox;
 use crate::message::Message;
 use crate::{executor::Shared, replica::copy::NotTaken};
-use admin::{Configuration, adjust_role};
+use admin::adjust_role;
 use base::DbIndex;
 use command::Host;
 use command::blocking::WaitingCommand;
@@ -299,7 +299,7 @@ impl Replica {
     }
 
     fn settings(&self) -> Arc<Settings> {
-        self.shared.host.part::<Configuration>().current()
+        self.shared.host.configuration.current()
     }
 
     fn path(&self, name: &str) -> PathBuf {

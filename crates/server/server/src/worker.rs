@@ -39,7 +39,7 @@ use crate::socket::Socket;
 use crate::tls_socket::Handshake;
 use crate::turn_clock::TurnClock;
 use crate::upkeep::Upkeep;
-use admin::{Configuration, WorkerFigures};
+use admin::WorkerFigures;
 use base::rate::OncePerSecond;
 use base::{Lsn, UnixMs};
 use command::stats::WorkerStats;
@@ -595,7 +595,7 @@ impl Worker {
 
     /// Logs the client in as the user that its certificate names, if the settings say so.
     fn log_in_by_certificate(&mut self, id: usize) {
-        let field = self.shared.host.part::<Configuration>().current().tls_auth_clients_user;
+        let field = self.shared.host.configuration.current().tls_auth_clients_user;
         let now = self.executor.now();
         if let (Some(Some(wire)), Some(connection)) = (self.wires.get(id), self.executor.connection(id)) {
             certificate_login::log_in(field, &wire.socket, &mut connection.session, &self.shared.host, now);

@@ -1,7 +1,6 @@
 //! ACL SAVE and LOAD: the file that `aclfile` names.
 
 use super::{follow_users, login};
-use crate::Configuration;
 use command::acl::{FileError, Hashing, read_users, write_users};
 use command::{Ctx, Host, Stop};
 use std::fs;
@@ -51,7 +50,7 @@ pub(super) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn path(ctx: &Ctx<'_>) -> Result<PathBuf, Stop> {
-    ctx.host.part::<Configuration>().current().acl_file.clone().ok_or(NO_FILE)
+    ctx.host.configuration.current().acl_file.clone().ok_or(NO_FILE)
 }
 
 pub(super) fn save(ctx: &mut Ctx<'_>) -> Result<(), Stop> {

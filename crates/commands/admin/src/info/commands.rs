@@ -2,14 +2,12 @@
 
 use super::line_of_family;
 use crate::histogram::Histogram;
-use crate::{Configuration, Figures};
 use command::Ctx;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Calls, time, refusals and failures.
 pub(super) fn statistics(ctx: &mut Ctx<'_>, text: &mut String) {
-    let figures = ctx.host.part::<Arc<Figures>>();
+    let figures = &ctx.host.figures;
     for ((name, _), index) in ctx.host.table.rows().iter().zip(0u32..) {
         let sum = |figure: fn(&command::stats::CommandStats) -> u64| {
             figures.sum_stats(|stats| stats.command(index).map_or(0, figure))
@@ -34,7 +32,7 @@ pub(super) fn statistics(ctx: &mut Ctx<'_>, text: &mut String) {
 /// Error replies by their code.
 pub(super) fn errors(ctx: &mut Ctx<'_>, text: &mut String) {
     let mut errors: BTreeMap<Box<[u8]>, u64> = BTreeMap::new();
-    for worker in ctx.host.part::<Arc<Figures>>().workers() {
+    for worker in ctx.host.figures.workers() {
         for (code, count) in worker.stats.errors() {
             let sum = errors.entry(code).or_default();
             *sum = sum.saturating_add(count);
@@ -47,11 +45,11 @@ pub(super) fn errors(ctx: &mut Ctx<'_>, text: &mut String) {
 
 /// The percentiles of durations that `latency-tracking-info-percentiles` names.
 pub(super) fn latencies(ctx: &mut Ctx<'_>, text: &mut String) {
-    let settings = ctx.host.part::<Configuration>().current();
+    let settings = ctx.host.configuration.current();
     if !settings.latency_tracking {
         return;
     }
-    let figures = ctx.host.part::<Arc<Figures>>();
+    let figures = &ctx.host.figures;
     for ((name, _), index) in ctx.host.table.rows().iter().zip(0u32..) {
         let histogram = Histogram::of(figures, index);
         if histogram.calls == 0 {

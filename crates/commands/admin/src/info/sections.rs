@@ -2,9 +2,8 @@
 //! stand for something this server has not (replicas, scripts, forks) are there when a tool reads them, and zero.
 
 use super::{human, line, line_of_family};
-use crate::about::{self, About};
+use crate::about::{self};
 use crate::memory::MemoryNow;
-use crate::{Configuration, Figures};
 use base::DbIndex;
 use base::figures::{self as fields, Figure};
 use cmdlog::LogMode;
@@ -29,8 +28,8 @@ fn zeros(text: &mut String, figures: &[&Figure]) {
 }
 
 pub(super) fn server(ctx: &mut Ctx<'_>, text: &mut String) {
-    let about = ctx.host.part::<About>();
-    let settings = ctx.host.part::<Configuration>().current();
+    let about = &ctx.host.about;
+    let settings = ctx.host.configuration.current();
     let uptime = (ctx.now() - about.started_at).max(0) / 1000;
     let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
     line(text, &fields::REDIS_VERSION, about::REDIS_VERSION);
@@ -58,7 +57,7 @@ pub(super) fn server(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, &fields::EXECUTABLE, path(&about.executable));
     line(text, &fields::CONFIG_FILE, path(&about.config_file));
     line(text, &fields::IO_THREADS_ACTIVE, 0);
-    line(text, &fields::WORKERS, ctx.host.part::<Arc<Figures>>().worker_count());
+    line(text, &fields::WORKERS, ctx.host.figures.worker_count());
     line(text, &fields::SHARDS, ctx.host.part::<Arc<Store>>().shard_ids().len());
     listeners(&settings)
         .iter()
@@ -148,7 +147,7 @@ pub(super) fn clients(ctx: &mut Ctx<'_>, text: &mut String) {
 pub(super) fn memory(ctx: &mut Ctx<'_>, text: &mut String) {
     let scripts = script::figures::figures(ctx);
     let use_now = MemoryNow::of(ctx);
-    let settings = ctx.host.part::<Configuration>().current();
+    let settings = ctx.host.configuration.current();
     let resident = use_now.resident.unwrap_or(use_now.used);
     amount(text, &fields::USED_MEMORY, use_now.used);
     amount(text, &fields::USED_MEMORY_RSS, resident);
@@ -277,8 +276,8 @@ pub(super) fn tier(ctx: &mut Ctx<'_>, text: &mut String) {
 
 pub(super) fn persistence(ctx: &mut Ctx<'_>, text: &mut String) {
     let Some(durability) = ctx.host.find::<Arc<Durability>>() else {
-        let changes = ctx.host.part::<Arc<Figures>>().sum(|worker| worker.changes.get());
-        return memory_only(text, changes, ctx.host.part::<About>().started_at);
+        let changes = ctx.host.figures.sum(|worker| worker.changes.get());
+        return memory_only(text, changes, ctx.host.about.started_at);
     };
     // A replica that loads a copy shows it as a start shows a checkpoint.
     let of_copy = |at: LoadProgress| LoadingStatus {
@@ -290,7 +289,7 @@ pub(super) fn persistence(ctx: &mut Ctx<'_>, text: &mut String) {
     let gate = ctx.host.find::<Arc<Store>>().map(|store| &store.gate);
     let loading = durability.loading().or_else(|| gate.and_then(|gate| gate.progress()).map(of_copy));
     let status = durability.status();
-    let settings = ctx.host.part::<Configuration>().current();
+    let settings = ctx.host.configuration.current();
     let running = |is_save: bool| status.running.as_ref().filter(|running| running.cause.is_save() == is_save);
     let (saving, rewriting) = (running(true), running(false));
     let any = status.running.as_ref();
@@ -449,7 +448,7 @@ fn memory_only(text: &mut String, changes: u64, started_at: base::UnixMs) {
 
 pub(super) fn stats(ctx: &mut Ctx<'_>, text: &mut String) {
     let evicted_scripts = script::figures::figures(ctx).evicted;
-    let (figures, clients) = (ctx.host.part::<Arc<Figures>>(), &ctx.host.clients);
+    let (figures, clients) = (&ctx.host.figures, &ctx.host.clients);
     let rates = figures.rates();
     let kilobytes = |bytes: u64| format!("{:.2}", bytes as f64 / 1024.0);
     line(text, &fields::TOTAL_CONNECTIONS_RECEIVED, clients.accepted());
@@ -560,7 +559,7 @@ fn copy_progress(copied: Option<Copied>, text: &mut String) {
 
 /// The lines of a replica, in Valkey's order.
 fn replica(ctx: &Ctx<'_>, role: &Role, figures: &replication::role::Figures, text: &mut String) {
-    let settings = ctx.host.part::<Configuration>().current();
+    let settings = ctx.host.configuration.current();
     let is_copying = figures.link == LinkState::Sync;
     let seconds = |time: Option<Duration>| time.map_or(-1, |time| time.as_secs() as i64);
     line(text, &fields::ROLE, "slave");

@@ -3,7 +3,6 @@
 use super::for_administrators;
 use super::prefix::LISTED_MAX;
 use crate::get::END;
-use admin::Configuration;
 use command::{Ctx, Stop};
 use config::Settings;
 use proto::memcached::parse_unsigned;
@@ -110,7 +109,7 @@ pub fn config(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         _ => return Err(BAD_FORMAT),
     };
     let (name, means) = SETTINGS.iter().find(|(of, _)| of.as_bytes() == name).ok_or(BAD_FORMAT)?;
-    let configuration = ctx.host.part::<Configuration>();
+    let configuration = &ctx.host.configuration;
     let in_force = means.value(&configuration.current());
     match (means, value) {
         (Means::Nothing(why), _) => {
@@ -127,7 +126,7 @@ pub fn config(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         (_, Some(value)) => {
             let (directive, value) = means.given(value).ok_or(BAD_VALUE)?;
             let pairs = [(directive.as_bytes(), value.as_bytes())];
-            configuration.set(ctx.host, &pairs, false).map_err(|_| BAD_VALUE)?;
+            admin::change_settings(ctx.host, &pairs, false).map_err(|_| BAD_VALUE)?;
         }
     }
     ctx.reply.text_line(END);

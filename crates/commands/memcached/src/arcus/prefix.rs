@@ -6,7 +6,6 @@ use crate::details::Details;
 use crate::get::END;
 use crate::prefixes::{NULL, Page, Prefixes};
 use crate::sweep::{Answer, Busy, Purpose, Shown, Sweep, Sweeps, silence};
-use admin::Configuration;
 use command::blocking::{Awaited, Block};
 use command::{Ctx, Stop};
 use proto::ReplyBuffer;
@@ -52,7 +51,7 @@ pub fn later(ctx: &mut Ctx<'_>, purpose: Purpose, seconds: i64) -> Result<(), St
 
 /// `flush_prefix prefix [delay] [noreply]`
 pub fn flush(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    if !ctx.host.part::<Configuration>().current().memcached_flush {
+    if !ctx.host.configuration.current().memcached_flush {
         return Err(REFUSED);
     }
     let mut words: Vec<&[u8]> = ctx.args.from(1).collect();

@@ -1,13 +1,12 @@
 //! `stats conns`: the connections of the server, of clients of every dialect.
 
 use super::line;
-use admin::Configuration;
 use command::Ctx;
 use command::clients::{Address, ClientInfo};
 
 /// `stats conns`
 pub fn lines(ctx: &mut Ctx<'_>) {
-    let settings = ctx.host.part::<Configuration>().current();
+    let settings = ctx.host.configuration.current();
     for (number, address) in settings.bind.iter().enumerate() {
         let mut show = |name: &str, value: &str| line(ctx, &format!("listener{number}:{name}"), value);
         show("addr", &format!("tcp:{address}:{}", settings.memcached_port));

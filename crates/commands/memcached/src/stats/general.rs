@@ -4,7 +4,7 @@ use super::{line, zeros};
 use crate::details::Details;
 use crate::service::MEMCACHED_VERSION;
 use crate::tally::{self, Op, Outcome};
-use admin::{About, Configuration, Figures, about};
+use admin::about;
 use command::{Ctx, Host};
 use std::sync::Arc;
 use store::Store;
@@ -68,7 +68,7 @@ pub fn lines(ctx: &mut Ctx<'_>) {
 }
 
 fn process(ctx: &mut Ctx<'_>) {
-    let uptime = ctx.now().saturating_sub(ctx.host.part::<About>().started_at).max(0);
+    let uptime = ctx.now().saturating_sub(ctx.host.about.started_at).max(0);
     let cpu = about::cpu_seconds();
     line(ctx, "pid", std::process::id());
     line(ctx, "uptime", uptime.checked_div(1000).unwrap_or(0));
@@ -83,7 +83,7 @@ fn process(ctx: &mut Ctx<'_>) {
 }
 
 fn connections(ctx: &mut Ctx<'_>) {
-    let (clients, settings) = (&ctx.host.clients, ctx.host.part::<Configuration>().current());
+    let (clients, settings) = (&ctx.host.clients, ctx.host.configuration.current());
     let (count, accepted, rejected) = (clients.count(), clients.accepted(), clients.rejected());
     let is_accepting = count < clients.limit();
     line(ctx, "max_connections", settings.maxclients);
@@ -96,7 +96,7 @@ fn connections(ctx: &mut Ctx<'_>) {
     line(ctx, "reject_connections", rejected);
     line(ctx, "accepting_conns", u8::from(is_accepting));
     zeros(ctx, &["listen_disabled_num", "time_in_listen_disabled_us", "conn_yields"]);
-    line(ctx, "threads", ctx.host.part::<Arc<Figures>>().worker_count());
+    line(ctx, "threads", ctx.host.figures.worker_count());
 }
 
 fn commands(ctx: &mut Ctx<'_>) {
@@ -108,7 +108,7 @@ fn commands(ctx: &mut Ctx<'_>) {
     line(ctx, "cmd_touch", calls(host, &["touch", "gat", "gats"]));
     line(ctx, "cmd_meta", calls(host, &["mg", "ms", "md", "ma", "me", "mn"]));
     // Of clients of every dialect: reads are counted where the data is.
-    let figures = host.part::<Arc<Figures>>();
+    let figures = &host.figures;
     line(ctx, "get_hits", figures.sum_stats(|stats| stats.keyspace_hits.get()));
     line(ctx, "get_misses", figures.sum_stats(|stats| stats.keyspace_misses.get()));
     zeros(ctx, &["get_expired", "get_flushed"]);
@@ -128,8 +128,8 @@ fn commands(ctx: &mut Ctx<'_>) {
 
 fn data(ctx: &mut Ctx<'_>) {
     let host = ctx.host;
-    let (store, figures) = (host.part::<Arc<Store>>(), host.part::<Arc<Figures>>());
-    let settings = host.part::<Configuration>().current();
+    let (store, figures) = (host.part::<Arc<Store>>(), &host.figures);
+    let settings = host.configuration.current();
     let (items, _) = store.len(ctx.session.db);
     let refused = refused_for_memory(host);
     line(ctx, "bytes_read", figures.sum_stats(|stats| stats.input_bytes.get()));
@@ -192,24 +192,24 @@ fn collections(ctx: &mut Ctx<'_>) {
     let (items, bytes) = host.part::<Arc<Store>>().memory.sticky();
     line(ctx, "sticky_items", items);
     line(ctx, "sticky_bytes", bytes);
-    line(ctx, "sticky_limit", host.part::<Configuration>().current().arcus_sticky_bytes_max);
+    line(ctx, "sticky_limit", host.configuration.current().arcus_sticky_bytes_max);
     line(ctx, "stat_prefixes", host.part::<Arc<Details>>().prefix_count());
 }
 
 /// Writes that were refused since memory is full.
 pub(super) fn refused_for_memory(host: &Host) -> u64 {
-    let figures = host.part::<Arc<Figures>>();
+    let figures = &host.figures;
     figures.sum_stats(|stats| stats.errors().get(&b"OOM"[..]).copied().unwrap_or(0))
 }
 
 /// The outcomes of a command of all workers.
 pub(super) fn count(host: &Host, op: Op, outcome: Outcome) -> u64 {
-    host.part::<Arc<Figures>>().sum_stats(|stats| tally::get(stats, op, outcome))
+    host.figures.sum_stats(|stats| tally::get(stats, op, outcome))
 }
 
 /// Calls of these commands of memcached clients.
 pub(super) fn calls(host: &Host, names: &[&str]) -> u64 {
-    let figures = host.part::<Arc<Figures>>();
+    let figures = &host.figures;
     let rows = host.table.rows().iter().zip(0u32..);
     let is_asked = |full: &str| full.strip_prefix("memcached|").is_some_and(|name| names.contains(&name));
     let calls = |index: u32| figures.sum_stats(|stats| stats.command(index).map_or(0, |command| command.calls.get()));

@@ -4,7 +4,6 @@
 use super::general::{calls, count, refused_for_memory};
 use super::{line, zeros};
 use crate::tally::{Op, Outcome};
-use admin::{Configuration, Figures};
 use command::Ctx;
 use std::sync::Arc;
 use store::Store;
@@ -24,7 +23,7 @@ pub fn items(ctx: &mut Ctx<'_>) {
     show("number", items);
     show("sticky", store.memory.sticky().0);
     show("mem_requested", store.used_bytes());
-    show("evicted", host.part::<Arc<Figures>>().sum(|worker| worker.evicted_keys.get()));
+    show("evicted", host.figures.sum(|worker| worker.evicted_keys.get()));
     show("outofmemory", refused_for_memory(host));
     for name in [
         "age",
@@ -47,10 +46,10 @@ pub fn items(ctx: &mut Ctx<'_>) {
 /// `stats slabs`
 pub fn slabs(ctx: &mut Ctx<'_>) {
     let host = ctx.host;
-    let (used, settings) = (host.part::<Arc<Store>>().used_bytes(), host.part::<Configuration>().current());
+    let (used, settings) = (host.part::<Arc<Store>>().used_bytes(), host.configuration.current());
     let pages = used.div_ceil(PAGE_BYTES);
     let total = pages.saturating_mul(PAGE_BYTES);
-    let hits = host.part::<Arc<Figures>>().sum_stats(|stats| stats.keyspace_hits.get());
+    let hits = host.figures.sum_stats(|stats| stats.keyspace_hits.get());
     for (name, value) in [
         ("chunk_size", 1),
         ("chunks_per_page", PAGE_BYTES),

@@ -1,7 +1,6 @@
 //! `stats persistence`, with the names of ARCUS, whose settings these directives stand for.
 
 use super::line;
-use admin::Configuration;
 use calendar::{TimeZone, system_zone};
 use command::Ctx;
 use config::AppendFsync;
@@ -12,7 +11,7 @@ const MEGABYTE: u64 = 1 << 20;
 
 /// `stats persistence`
 pub fn lines(ctx: &mut Ctx<'_>) {
-    let settings = ctx.host.part::<Configuration>().current();
+    let settings = ctx.host.configuration.current();
     let status = ctx.host.find::<Arc<Durability>>().map(|durability| durability.status());
     let is_on = status.as_ref().is_some_and(|status| status.log.is_some() && !status.is_switching_on);
     line(ctx, "use_persistence", if is_on { "on" } else { "off" });

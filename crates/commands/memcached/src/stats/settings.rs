@@ -2,14 +2,12 @@
 
 use super::{line, yes};
 use crate::arcus::config::ELEMENT_BYTES_MAX;
-use admin::{Configuration, Figures};
 use command::Ctx;
-use std::sync::Arc;
 use types::attributed::COUNT_MAX;
 
 /// `stats settings`
 pub fn lines(ctx: &mut Ctx<'_>) {
-    let settings = ctx.host.part::<Configuration>().current();
+    let settings = ctx.host.configuration.current();
     line(ctx, "maxbytes", settings.maxmemory_bytes);
     line(ctx, "maxconns", settings.maxclients);
     line(ctx, "tcpport", settings.memcached_port);
@@ -24,7 +22,7 @@ pub fn lines(ctx: &mut Ctx<'_>) {
     line(ctx, "domain_socket", "NULL");
     line(ctx, "growth_factor", "1.00");
     line(ctx, "chunk_size", 1);
-    line(ctx, "num_threads", ctx.host.part::<Arc<Figures>>().worker_count());
+    line(ctx, "num_threads", ctx.host.figures.worker_count());
     line(ctx, "stat_key_prefix", ":");
     line(ctx, "detail_enabled", yes(ctx.stats.outcomes.is_detailed()));
     line(ctx, "allow_detailed", "yes");

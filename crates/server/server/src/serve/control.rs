@@ -4,7 +4,7 @@ use crate::encryption;
 use crate::executor::Shared;
 use crate::http_tokens::{self, TokenFileError};
 use crate::observe::{self, Access, Asked, Shown, Visitor};
-use admin::{Configuration, ShutdownRequest};
+use admin::ShutdownRequest;
 use command::stats::bucket_upper_ns;
 use config::Settings;
 use std::sync::{Arc, OnceLock, Weak};
@@ -23,14 +23,14 @@ impl Control {
     /// The settings in force; `None` before the server has begun, and after its end.
     pub fn settings(&self) -> Option<Arc<Settings>> {
         let shared = self.server.get()?.upgrade()?;
-        Some(shared.host.part::<Configuration>().current())
+        Some(shared.host.configuration.current())
     }
 
     /// Reads the files of TLS again, and says what has come of it; `None` when TLS is not used. A bad file leaves those
     /// in force.
     pub fn reload_certificates(&self) -> Option<Result<(), TlsError>> {
         let shared = self.server.get()?.upgrade()?;
-        shared.host.part::<Configuration>().hold(|settings| {
+        shared.host.configuration.hold(|settings| {
             encryption::is_used(settings).then(|| {
                 shared.host.part::<Arc<tls::Contexts>>().put(encryption::load(settings)?);
                 Ok(())
@@ -41,7 +41,7 @@ impl Control {
     /// The same if a file has changed since it was last read; `None` if none has, or TLS is not used.
     pub fn reload_changed_certificates(&self) -> Option<Result<(), TlsError>> {
         let shared = self.server.get()?.upgrade()?;
-        let settings = shared.host.part::<Configuration>().current();
+        let settings = shared.host.configuration.current();
         let current = shared.host.part::<Arc<tls::Contexts>>().current();
         // Without the lock of the settings, which CONFIG SET waits for.
         let has_changed = encryption::is_used(&settings) && encryption::has_changed(&settings, &current);
@@ -53,7 +53,7 @@ impl Control {
     /// leaves the tokens in force. What is odd about it goes to the log.
     pub fn reload_tokens(&self) -> Option<Result<bool, TokenFileError>> {
         let shared = self.server.get()?.upgrade()?;
-        shared.host.part::<Configuration>().hold(|settings| {
+        shared.host.configuration.hold(|settings| {
             http_tokens::is_used(settings).then(|| {
                 let found = http_tokens::load(settings)?;
                 let has_changed = shared.host.login.tokens.put(found.tokens.clone());

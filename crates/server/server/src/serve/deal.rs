@@ -10,7 +10,6 @@ use crate::protection::{is_near, refuses};
 use crate::socket::{Socket, TlsHandle};
 use crate::strangers::Strangers;
 use crate::tls_socket::TlsSocket;
-use admin::Configuration;
 use base::DbIndex;
 use base::rate::OncePerSecond;
 use command::Session;
@@ -50,7 +49,7 @@ impl<'s> Dealer<'s> {
         let Some(mut socket) = self.with_tls(socket, kind) else { return };
         let language = kind.language;
         let host = &self.shared.host;
-        let (settings, clients) = (host.part::<Configuration>().current(), &host.clients);
+        let (settings, clients) = (host.configuration.current(), &host.clients);
         socket.set_keepalive(settings.tcp_keepalive_seconds);
         let unix = || Address::Unix(settings.unixsocket.as_deref().unwrap_or("".as_ref()).to_string_lossy().into());
         let (peer, local) = match socket.addresses() {

@@ -4,8 +4,8 @@ use crate::client_memory::ClientMemory;
 use crate::executor::Shared;
 use crate::observe::Observed;
 use crate::upkeep::Upkeep;
+use admin::Explanations;
 use admin::hot_key_session::Totals;
-use admin::{Explanations, Figures};
 use base::ShardId;
 use durability::Durability;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(super) fn upkeep(
         }
         if let Some(shared) = shared.upgrade() {
             shared.host.tracking.forget_excess();
-            let figures = shared.host.part::<Arc<Figures>>();
+            let figures = &shared.host.figures;
             figures.sample(shared.store.clock.monotonic_ns(), shared.store.used_bytes());
             let totals = || Totals::of(figures, u32::try_from(shared.table.rows().len()).unwrap_or(u32::MAX));
             shared.slow_log.hot_key_session.end_when_due(

@@ -18,7 +18,7 @@ use crate::message::Message;
 use crate::migration::Migrations;
 use crate::replica::Replica;
 use crate::worker::{EventQueue, Worker};
-use admin::{Configuration, WorkerFigures};
+use admin::WorkerFigures;
 use base::{Clock, Entropy};
 use config::{Loaded, PrimaryAddress, Settings};
 use durability::{Durability, Parts, Policy, Tell};
@@ -133,7 +133,7 @@ impl Server {
         let shared = self.shared.clone();
         let writer = thread::Builder::new().name("audit".to_owned()).spawn(move || {
             let rotation = || {
-                let settings = shared.host.part::<Configuration>().current();
+                let settings = shared.host.configuration.current();
                 Rotation { bytes_max: settings.audit_log_bytes_max, files_max: settings.audit_log_files_max }
             };
             file.run(&lines, &shared.host.login.audit, &*shared.store.clock, rotation);

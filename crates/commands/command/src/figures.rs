@@ -1,7 +1,7 @@
 //! The running totals of a server, kept by its workers and added up by each reader.
 
 use crate::about;
-use command::stats::{Counter, WorkerStats};
+use crate::stats::{Counter, WorkerStats};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -92,7 +92,7 @@ impl Figures {
 
     /// How many workers serve clients at all times.
     pub fn worker_count(&self) -> usize {
-        self.workers.len() - usize::from(self.has_attendant)
+        self.workers.len().saturating_sub(usize::from(self.has_attendant))
     }
 
     /// The workers, by number, with the attendant.
