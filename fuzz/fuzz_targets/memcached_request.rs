@@ -8,7 +8,7 @@ use proto::Arguments;
 use proto::memcached::{Arcus, Command, Limits, Parser, Progress};
 
 /// Small, so that short inputs exceed it.
-const LIMITS: Limits = Limits { item_bytes_max: 100 };
+const LIMITS: Limits = Limits::of_items(100);
 
 /// The most that a parser may hold: a name, an expiration, and itself.
 const HELD_BYTES_MAX: usize = 4096;

@@ -2,6 +2,7 @@
 //! ask for fetches.
 
 use crate::harness::{TestServer, fetching, memory, ticketed};
+use server::executor::ClientLimits;
 
 /// Requests and the replies to them. A `|` is a line end; every request and every reply ends with one more.
 type Table = &'static [(&'static str, &'static str)];
@@ -586,6 +587,112 @@ fn elements_have_a_longest_length() {
     let field = "f".repeat(251);
     let reply = server.send(client, format!("mop insert m {field} 1\r\nmn\r\n").as_bytes());
     assert_eq!(reply, b"CLIENT_ERROR too long field name\r\nMN\r\n");
+}
+
+/// The words of an insert after its key, by its number.
+type Insert = fn(u32) -> String;
+
+/// What a full collection does that asks for as many elements as the server allows, and what raises that.
+#[test]
+fn collections_hold_as_many_as_is_set() {
+    let mut server = TestServer::with_shards(memory, 4);
+    let (arcus, redis) = (server.connect_memcached_as_default(), server.connect());
+    server.run(redis, &["CONFIG", "SET", "arcus-max-btree-size", "10000"]);
+    let inserts: [(&str, &str, Insert); 4] = [
+        ("list", "lop", |number| format!("-1 5{}|{number:05}", if number == 0 { " create 0 0 -1 error" } else { "" })),
+        ("set", "sop", |number| format!("5{}|{number:05}", if number == 0 { " create 0 0 -1" } else { "" })),
+        ("map", "mop", |number| format!("{number} 1{}|x", if number == 0 { " create 0 0 -1" } else { "" })),
+        ("btree", "bop", |number| format!("{number} 1{}|x", if number == 0 { " create 0 0 -1 error" } else { "" })),
+    ];
+    for (name, command, insert) in inserts {
+        let setting = format!("max_{name}_size");
+        server.run(redis, &["CONFIG", "SET", &format!("arcus-max-{name}-size"), "10000"]);
+        let requests: String =
+            (0..10_001).map(|number| wire(&format!("{command} insert {name} {}", insert(number)))).collect();
+        let replies = String::from_utf8(server.send(arcus, requests.as_bytes())).unwrap();
+        let expected = format!("CREATED_STORED\r\n{}OVERFLOWED\r\n", "STORED\r\n".repeat(9999));
+        assert!(replies == expected, "{name}: {}", &replies[replies.len() - 60..]);
+        let mut ask = |request: &str, expected: &str| {
+            let reply = String::from_utf8(server.send(arcus, wire(request).as_bytes())).unwrap();
+            assert_eq!(reply, wire(expected), "{request}");
+        };
+        ask(&format!("getattr {name} count maxcount"), "ATTR count=10000|ATTR maxcount=10000|END");
+        ask(&format!("{command} create clipped 0 0 60000|getattr clipped maxcount"), "CREATED|ATTR maxcount=10000|END");
+        ask("setattr clipped maxcount=20000|getattr clipped maxcount", "OK|ATTR maxcount=10000|END");
+        for wrong in ["0", "9999", "10000"] {
+            ask(&format!("config {setting} {wrong}"), "CLIENT_ERROR bad value");
+        }
+        for wrong in ["x", "1x", "9999999999", "20000 1"] {
+            ask(&format!("config {setting} {wrong}"), "CLIENT_ERROR bad command line format");
+        }
+        ask(&format!("config {setting} 20000|config {setting}"), &format!("END|{setting} 20000|END"));
+        ask(&format!("{command} insert {name} {}", insert(10_001)), "STORED");
+        ask(&format!("getattr {name} count maxcount"), "ATTR count=10001|ATTR maxcount=20000|END");
+        ask(&format!("config {setting} -1|config {setting}"), &format!("END|{setting} 1000000|END"));
+        ask(&format!("config {setting} 1000001"), "CLIENT_ERROR bad value");
+        ask("getattr clipped maxcount|delete clipped", "ATTR maxcount=10000|END|DELETED");
+    }
+    let reply = server.run(redis, &["CONFIG", "SET", "arcus-max-set-size", "9999"]);
+    assert!(reply.starts_with("-ERR"), "{reply}");
+    server.assert_replica_agrees();
+}
+
+/// The parsers of a server follow its settings from the next turn on.
+fn follow_settings(server: &mut TestServer) {
+    let limits = ClientLimits::of(&server.shared.host.configuration.current());
+    *server.shared.limits.write() = limits;
+    server.executor.begin_turn();
+}
+
+/// The longest element of each type, by `config max_element_bytes`.
+#[test]
+fn elements_are_as_long_as_is_set() {
+    let mut server = TestServer::with_shards(memory, 4);
+    let client = server.connect_memcached_as_default();
+    let mut ask = |request: &str, expected: &str| {
+        let reply = String::from_utf8(server.send(client, wire(request).as_bytes())).unwrap();
+        follow_settings(&mut server);
+        assert!(reply == wire(expected), "{}: {}", &request[..request.len().min(60)], &reply[..reply.len().min(60)]);
+    };
+    for (bytes, answer) in [("1023", "CLIENT_ERROR bad value"), ("32769", "CLIENT_ERROR bad value"), ("32768", "END")] {
+        ask(&format!("config max_element_bytes {bytes}"), answer);
+    }
+    let (most, more) = ("x".repeat(32_766), "y".repeat(32_767));
+    for insert in ["lop insert l 0", "sop insert s", "mop insert m f", "bop insert b 1"] {
+        ask(&format!("{insert} 32766 create 0 0 0|{most}"), "CREATED_STORED");
+        ask(&format!("{insert} 32767|{more}|mn"), "CLIENT_ERROR too large value|MN");
+    }
+    ask("lop get l 0", &format!("VALUE 0 1|32766 {most}|END"));
+    ask("mop get m 1 1|f", &format!("VALUE 0 1|f 32766 {most}|END"));
+    ask("bop get b 0..9", &format!("VALUE 0 1|1 32766 {most}|END"));
+    ask("config max_element_bytes 1024", "END");
+    ask("lop get l 0", &format!("VALUE 0 1|32766 {most}|END"));
+    ask(&format!("lop insert l 0 1023|{}|mn", "x".repeat(1023)), "CLIENT_ERROR too large value|MN");
+    ask(&format!("lop insert l 0 1022|{}|mn", "x".repeat(1022)), "STORED|MN");
+    server.assert_replica_agrees();
+}
+
+/// A request names as many fields of a map as a map may have.
+#[test]
+fn requests_name_as_many_fields_as_is_set() {
+    let mut server = TestServer::with_shards(memory, 4);
+    let (client, redis) = (server.connect_memcached_as_default(), server.connect());
+    server.run(redis, &["CONFIG", "SET", "arcus-max-map-size", "10000"]);
+    follow_settings(&mut server);
+    let names = |count: usize| {
+        let block = vec!["f"; count].join(" ");
+        format!("mop get m {} {count}|{block}|mn", block.len())
+    };
+    let mut ask = |request: String| {
+        let reply = String::from_utf8(server.send(client, wire(&request).as_bytes())).unwrap();
+        follow_settings(&mut server);
+        reply
+    };
+    assert_eq!(ask("mop insert m f 1 create 0 0 0|x".to_owned()), wire("CREATED_STORED"));
+    assert_eq!(ask(names(10_000)), wire("VALUE 0 1|f 1 x|END|MN"));
+    assert_eq!(ask(names(10_001)), wire("CLIENT_ERROR bad value|MN"));
+    assert_eq!(ask("config max_map_size 10001".to_owned()), wire("END"));
+    assert_eq!(ask(names(10_001)), wire("VALUE 0 1|f 1 x|END|MN"));
 }
 
 #[test]

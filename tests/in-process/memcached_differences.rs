@@ -89,15 +89,14 @@ const OF_ARCUS: &[(&str, Shown)] = &[
         Elsewhere("engine-mem's test sticky_entries_stay_and_are_counted: the entry that changes is missing"),
     ),
     (
-        "`max_list_size` and its relatives, `max_element_bytes`",
+        "`max_list_size` and its relatives",
         By(&[
-            ("lop create l 0 0 60000|getattr l maxcount", "CREATED|ATTR maxcount=50000|END|"),
             ("config max_list_size", "max_list_size 50000|END|"),
-            ("config max_list_size 60000", "CLIENT_ERROR the value is out of range..."),
-            ("config max_element_bytes 16384", "END|"),
+            ("config max_list_size 60000|config max_list_size 60000", "END|CLIENT_ERROR bad value|"),
+            ("REDIS CONFIG SET arcus-max-list-size 10000", "+OK..."),
+            ("config max_list_size -1|config max_list_size", "END|max_list_size 1000000|END|"),
         ]),
     ),
-    ("A maximum of -1", By(&[("lop create l 0 0 -1|getattr l maxcount", "CREATED|ATTR maxcount=50000|END|")])),
     ("Prefixes", By(&[("set b!d:k 0 0 1|x|lop create b!d:l 0 0 0", "STORED|CLIENT_ERROR invalid prefix name|")])),
     (
         "A field named twice in one `mop get`",

@@ -8,6 +8,7 @@ mod attributes;
 mod cluster;
 pub mod config;
 mod help;
+mod limits;
 mod list;
 pub mod long_queries;
 mod map;
@@ -31,7 +32,7 @@ use command::{Args, Ctx, Stop};
 use engine::{Key, Type};
 use proto::memcached::arcus::Family;
 use proto::memcached::arcus::grammar::{Action, Create, Removal, Tail};
-use types::attributed::{self, Added, Attributes, COUNT_MAX, New, Overflow, Taken};
+use types::attributed::{self, Added, Attributes, New, Overflow, Taken};
 use types::string::Expiration;
 
 /// Where the words of the line begin that follow the key.
@@ -170,15 +171,6 @@ fn action_of(overflow: Overflow) -> Action {
     Action::ALL.into_iter().find(is_it).unwrap_or(Action::Error)
 }
 
-/// The most elements that a number asks for: 0 for the default, negative ones for as many as the server allows.
-fn count_max_of(count: i64) -> Option<u32> {
-    match count {
-        ..0 => None,
-        0 => Some(attributed::COUNT_DEFAULT),
-        _ => Some(u32::try_from(count).unwrap_or(COUNT_MAX).min(COUNT_MAX)),
-    }
-}
-
 /// The collection that is to be made under a key.
 fn new_of(ctx: &Ctx<'_>, key: &[u8], create: &Create, kind: Type) -> Result<New, Stop> {
     let is_sticky = create.exptime == sticky::SECONDS;
@@ -194,7 +186,7 @@ fn new_of(ctx: &Ctx<'_>, key: &[u8], create: &Create, kind: Type) -> Result<New,
         Expiration::Never | Expiration::Keep => None,
     };
     let attributes = Attributes {
-        max_count: count_max_of(create.max_count),
+        max_count: limits::count_max_of(create.max_count, limits::allowed(ctx.host, kind)),
         overflow: create.action.map_or(Overflow::default_of(kind), overflow_of),
         is_readable: !create.is_unreadable,
         is_trimmed: false,

@@ -176,6 +176,16 @@ settings! {
     arcus_join: bool,
     /// `arcus-sticky-limit`: what sticky items may take; 0 for no such items.
     arcus_sticky_bytes_max: u64,
+    /// `arcus-max-list-size`: the most elements of a list of an ARCUS client.
+    arcus_list_size_max: u32,
+    /// `arcus-max-set-size`: the most elements of a set.
+    arcus_set_size_max: u32,
+    /// `arcus-max-map-size`: the most elements of a map.
+    arcus_map_size_max: u32,
+    /// `arcus-max-btree-size`: the most elements of a b+tree.
+    arcus_btree_size_max: u32,
+    /// `arcus-max-element-bytes`: the longest element, with its line end.
+    arcus_element_bytes_max: u64,
     /// `arcus-public-ip`: the address that clients are to use; empty for the host's own.
     arcus_public_ip: String,
     /// `unixsocket`: the path of the socket file, if there is one.

@@ -15,7 +15,7 @@ mod merge;
 mod set;
 mod snapshot;
 
-pub use attributes::{Attributes, COUNT_DEFAULT, COUNT_MAX, Overflow};
+pub use attributes::{Attributes, COUNT_DEFAULT, Overflow};
 pub use btree::{
     Answer, BitOperator, Btree, Comparison, EflagUpdate, Filter, Put, Query, Range, Tree, Trimmed, Upsert,
 };

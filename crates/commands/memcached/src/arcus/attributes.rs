@@ -1,7 +1,7 @@
 //! `getattr` and `setattr`: the attributes of an item of any type.
 
 use super::tree_words::{bkey_of, bkey_text};
-use super::{Request, action_of, overflow_of};
+use super::{Request, action_of, limits, overflow_of};
 use crate::arguments::{expiration_of, remaining_seconds};
 use crate::sticky;
 use crate::tally::Op;
@@ -82,27 +82,31 @@ struct Item {
     attributes: Attributes,
     /// The smallest and the largest key of a b+tree with elements.
     ends: Option<(Bkey, Bkey)>,
+    /// The most elements of one that names no number.
+    allowed: u32,
 }
 
 impl Item {
-    fn of(entry: &Entry<'_>, now: UnixMs) -> Result<Self, TypeError> {
+    fn of(entry: &Entry<'_>, now: UnixMs, allowed: u32) -> Result<Self, TypeError> {
         let (kind, expire_at, is_sticky) = (entry.kind, entry.expire_at, entry.is_sticky());
         if kind == Type::String {
             let flags = entry.fields.get().flags;
             let attributes = Attributes::default_of(kind);
-            return Ok(Self { kind, flags, expire_at, is_sticky, len: 0, attributes, ends: None });
+            return Ok(Self { kind, flags, expire_at, is_sticky, len: 0, attributes, ends: None, allowed });
         }
         let (attributes, flags) = Attributes::of_entry(entry);
         let ends = match kind {
             Type::Btree => Tree::of_entry(entry).ok().and_then(|tree| tree.view.min().zip(tree.view.max())),
             _ => None,
         };
-        Ok(Self { kind, flags, expire_at, is_sticky, len: attributed::len(entry, now)?, attributes, ends })
+        Ok(Self { kind, flags, expire_at, is_sticky, len: attributed::len(entry, now)?, attributes, ends, allowed })
     }
 
     fn read(ctx: &mut Ctx<'_>, key: &Key<'_>) -> Result<Option<Self>, Stop> {
         let now = ctx.now();
-        Ok(ctx.ks.peek_value(key)?.map(|entry| Self::of(&entry, now)).transpose()?)
+        let host = ctx.host;
+        let of = |entry: Entry<'_>| Self::of(&entry, now, limits::allowed(host, entry.kind)());
+        Ok(ctx.ks.peek_value(key)?.map(of).transpose()?)
     }
 
     fn end(&self, end: Option<Bkey>) -> String {
@@ -116,7 +120,7 @@ impl Item {
             Name::ExpireTime if self.is_sticky => sticky::SECONDS.to_string(),
             Name::ExpireTime => self.expire_at.map_or(0, |at| remaining_seconds(at, now)).to_string(),
             Name::Count => self.len.to_string(),
-            Name::MaxCount => self.attributes.count_max().to_string(),
+            Name::MaxCount => self.attributes.count_max(|| self.allowed).to_string(),
             Name::OverflowAction => action_of(self.attributes.overflow).name().to_owned(),
             Name::MaxBkeyRange => self.attributes.range.map_or_else(|| "0".to_owned(), |range| bkey_text(&range)),
             Name::MinBkey => self.end(self.ends.map(|ends| ends.0)),
@@ -233,8 +237,8 @@ impl Change {
             Name::ExpireTime if item.is_sticky => return Ok(Self::Expiration(Expiration::Never)),
             Name::ExpireTime => return Ok(Self::Expiration(expiration_of(number()?, now))),
             Name::MaxCount => {
-                let count = super::count_max_of(number()?);
-                if u64::from(count.unwrap_or(attributed::COUNT_MAX)) < item.len {
+                let count = limits::count_max_of(number()?, || item.allowed);
+                if u64::from(count.unwrap_or(item.allowed)) < item.len {
                     return Err(BAD_VALUE);
                 }
                 Attribute::MaxCount(count)

@@ -5,14 +5,11 @@ use super::prefix::LISTED_MAX;
 use crate::get::END;
 use command::{Ctx, Stop};
 use config::Settings;
-use proto::memcached::parse_unsigned;
-use types::attributed::COUNT_MAX;
+use proto::memcached::{parse_signed, parse_unsigned};
 
 const BAD_FORMAT: Stop = Stop::error("CLIENT_ERROR bad command line format");
 const BAD_VALUE: Stop = Stop::error("CLIENT_ERROR bad value");
 
-/// ARCUS' `max_element_bytes`.
-pub const ELEMENT_BYTES_MAX: u64 = 16 * 1024;
 const MEGABYTE: u64 = 1 << 20;
 
 /// What a setting of ARCUS is here.
@@ -21,6 +18,8 @@ enum Means {
     Number { directive: &'static str, factor: u64 },
     /// A directive, with its words for ARCUS' in their order.
     Words { directive: &'static str, words: &'static [(&'static str, &'static str)] },
+    /// A directive whose number only becomes larger, and how large it may be. A larger or a negative number is that.
+    Raised { directive: &'static str, most: u32 },
     /// Always this.
     Fixed(u64),
     /// Nothing, and why.
@@ -28,7 +27,8 @@ enum Means {
 }
 
 const NO_HEARTBEAT: &str = "the server has no heartbeat to itself; systemd's watchdog ends one that hangs";
-const COUNT: u64 = COUNT_MAX as u64;
+/// The most elements that collections may have.
+const SIZE_MAX: u32 = 1_000_000;
 
 const SETTINGS: [(&str, Means); 18] = [
     (
@@ -41,11 +41,11 @@ const SETTINGS: [(&str, Means); 18] = [
     ("memlimit", Means::Number { directive: "maxmemory", factor: MEGABYTE }),
     ("sticky_limit", Means::Number { directive: "arcus-sticky-limit", factor: MEGABYTE }),
     ("maxconns", Means::Number { directive: "maxclients", factor: 1 }),
-    ("max_list_size", Means::Fixed(COUNT)),
-    ("max_set_size", Means::Fixed(COUNT)),
-    ("max_map_size", Means::Fixed(COUNT)),
-    ("max_btree_size", Means::Fixed(COUNT)),
-    ("max_element_bytes", Means::Fixed(ELEMENT_BYTES_MAX)),
+    ("max_list_size", Means::Raised { directive: "arcus-max-list-size", most: SIZE_MAX }),
+    ("max_set_size", Means::Raised { directive: "arcus-max-set-size", most: SIZE_MAX }),
+    ("max_map_size", Means::Raised { directive: "arcus-max-map-size", most: SIZE_MAX }),
+    ("max_btree_size", Means::Raised { directive: "arcus-max-btree-size", most: SIZE_MAX }),
+    ("max_element_bytes", Means::Number { directive: "arcus-max-element-bytes", factor: 1 }),
     ("max_stats_prefixes", Means::Fixed(LISTED_MAX as u64)),
     ("scrub_count", Means::Nothing("a scrub takes as much time as clients leave it")),
     ("zkfailstop", Means::Words { directive: "arcus-zkfailstop", words: &[("on", "yes"), ("off", "no")] }),
@@ -71,6 +71,7 @@ impl Means {
             String::from_utf8_lossy(&value).into_owned()
         };
         match self {
+            Self::Raised { directive, .. } => of(directive),
             Self::Number { directive, factor } => {
                 let number = parse_unsigned(of(directive).as_bytes()).unwrap_or(0);
                 number.checked_div(*factor).unwrap_or(number).to_string()
@@ -94,9 +95,17 @@ impl Means {
                 let word = words.iter().find(|(shown, _)| shown.as_bytes() == value);
                 word.map(|(_, word)| (*directive, (*word).to_owned()))
             }
-            Self::Fixed(_) | Self::Nothing(_) => None,
+            Self::Raised { .. } | Self::Fixed(_) | Self::Nothing(_) => None,
         }
     }
+}
+
+/// Sets a directive, unless the value is a wrong one.
+fn set(ctx: &Ctx<'_>, directive: &str, value: Option<String>) -> Result<(), Stop> {
+    let value = value.ok_or(BAD_VALUE)?;
+    let pairs = [(directive.as_bytes(), value.as_bytes())];
+    admin::change_settings(ctx.host, &pairs, false).map_err(|_| BAD_VALUE)?;
+    Ok(())
 }
 
 /// `config name [value]`
@@ -123,10 +132,15 @@ pub fn config(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             ctx.reply.text_line(&format!("CLIENT_ERROR the value is out of range: {name} is always {in_force} here"));
             return Ok(());
         }
+        (Means::Raised { directive, most }, Some(value)) => {
+            let number = parse_signed(value).and_then(|number| i32::try_from(number).ok()).ok_or(BAD_FORMAT)?;
+            let number = u32::try_from(number).unwrap_or(*most).min(*most);
+            let is_more = parse_unsigned(in_force.as_bytes()).is_some_and(|before| u64::from(number) > before);
+            set(ctx, directive, Some(number.to_string()).filter(|_| is_more))?;
+        }
         (_, Some(value)) => {
             let (directive, value) = means.given(value).ok_or(BAD_VALUE)?;
-            let pairs = [(directive.as_bytes(), value.as_bytes())];
-            admin::change_settings(ctx.host, &pairs, false).map_err(|_| BAD_VALUE)?;
+            set(ctx, directive, Some(value))?;
         }
     }
     ctx.reply.text_line(END);

@@ -1,8 +1,9 @@
 //! `lop`: lists.
 
-use super::{Request, UNREADABLE_REQUEST, create as create_any, element_line, removal_of, value_line};
+use super::{Request, UNREADABLE_REQUEST, create as create_any, element_line, limits, removal_of, value_line};
 use crate::tally::Op;
 use command::{Ctx, Stop};
+use engine::Type;
 use proto::memcached::arcus::Family;
 use proto::memcached::arcus::grammar::{Removal, parse_index, parse_index_range};
 use types::attributed::List;
@@ -18,7 +19,8 @@ pub fn insert(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let index = parse_index(request.word(0)).ok_or(UNREADABLE_REQUEST)?;
     let new = request.created(ctx, 1, Family::List)?;
     request.note_cost(ctx, cost(index, 0));
-    let added = List(&request.key).insert(ctx.ks, index, request.block, new.as_ref())?;
+    let added =
+        List(&request.key).insert(ctx.ks, index, request.block, new.as_ref(), limits::allowed(ctx.host, Type::List))?;
     request.answer_added(ctx, added)
 }
 

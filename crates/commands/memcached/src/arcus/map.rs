@@ -1,8 +1,9 @@
 //! `mop`: maps.
 
-use super::{Request, UNREADABLE_REQUEST, create as create_any, removal_of, value_line};
+use super::{Request, UNREADABLE_REQUEST, create as create_any, limits, removal_of, value_line};
 use crate::tally::Op;
 use command::{Ctx, Stop};
+use engine::Type;
 use proto::memcached::arcus::Family;
 use proto::memcached::arcus::grammar::{Removal, split_keys};
 use types::attributed::{Added, Fields, Map, Store};
@@ -30,7 +31,8 @@ pub fn update(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 fn set(ctx: &mut Ctx<'_>, op: Op, store: Store) -> Result<(), Stop> {
     let Some(request) = Request::of(ctx, op) else { return Ok(()) };
     let new = request.created(ctx, 1, Family::Map)?;
-    match Map(&request.key).set(ctx.ks, (request.word(0), request.block), store, new.as_ref())? {
+    let allowed = limits::allowed(ctx.host, Type::Hash);
+    match Map(&request.key).set(ctx.ks, (request.word(0), request.block), store, new.as_ref(), allowed)? {
         Added::Replaced if store == Store::Update => request.answer(ctx, "UPDATED"),
         added => request.answer_added(ctx, added),
     }

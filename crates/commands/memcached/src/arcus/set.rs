@@ -1,8 +1,9 @@
 //! `sop`: sets.
 
-use super::{Request, UNREADABLE_REQUEST, create as create_any, element_line, removal_of, value_line};
+use super::{Request, UNREADABLE_REQUEST, create as create_any, element_line, limits, removal_of, value_line};
 use crate::tally::Op;
 use command::{Ctx, Stop};
+use engine::Type;
 use proto::memcached::arcus::Family;
 use proto::memcached::arcus::grammar::Removal;
 use proto::memcached::parse_unsigned;
@@ -18,7 +19,7 @@ pub fn create(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 pub fn insert(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let Some(request) = Request::of(ctx, Op::SopInsert) else { return Ok(()) };
     let new = request.created(ctx, 0, Family::Set)?;
-    let added = Set(&request.key).insert(ctx.ks, request.block, new.as_ref())?;
+    let added = Set(&request.key).insert(ctx.ks, request.block, new.as_ref(), limits::allowed(ctx.host, Type::Set))?;
     request.answer_added(ctx, added)
 }
 

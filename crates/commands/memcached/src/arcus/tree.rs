@@ -1,9 +1,10 @@
 //! `bop`: b+trees under one key.
 
 use super::tree_words::{Lines, bkey_of, bytes_of, element_line, query_of, update_of};
-use super::{Request, UNREADABLE_REQUEST, create as create_any, long_queries, removal_of, value_line};
+use super::{Request, UNREADABLE_REQUEST, create as create_any, limits, long_queries, removal_of, value_line};
 use crate::tally::Op;
 use command::{Ctx, Stop};
+use engine::Type;
 use proto::memcached::arcus::Family;
 use proto::memcached::arcus::grammar::Removal;
 use proto::memcached::arcus::tree_grammar::{
@@ -53,7 +54,8 @@ fn put(ctx: &mut Ctx<'_>, upsert: Upsert, is_getrim: bool) -> Result<(), Stop> {
     let eflag = if has_eflag { parse_hex(request.word(1)).ok_or(UNREADABLE_REQUEST)? } else { Vec::new() };
     let new = request.created(ctx, if has_eflag { 2 } else { 1 }, Family::Tree)?;
     let element = Element { bkey, eflag: &eflag, data: request.block };
-    let (put, trimmed) = Btree(&request.key).insert(ctx.ks, &element, upsert, new.as_ref())?;
+    let allowed = limits::allowed(ctx.host, Type::Btree);
+    let (put, trimmed) = Btree(&request.key).insert(ctx.ks, &element, upsert, new.as_ref(), allowed)?;
     match trimmed.filter(|_| is_getrim) {
         Some(gone) => {
             value_line(ctx.reply, gone.flags, 1);
@@ -254,7 +256,8 @@ fn add(ctx: &mut Ctx<'_>, op: Op, step: fn(u64, u64) -> u64) -> Result<(), Stop>
             Some((parse_unsigned(initial).ok_or(UNREADABLE_REQUEST)?, eflag))
         }
     };
-    match Btree(&request.key).add(ctx.ks, &bkey, |number| step(number, delta), initial)? {
+    let allowed = limits::allowed(ctx.host, Type::Btree);
+    match Btree(&request.key).add(ctx.ks, &bkey, |number| step(number, delta), initial, allowed)? {
         Ok(number) => request.answer(ctx, &number.to_string()),
         Err(put) => answer_put(&request, ctx, put),
     }

@@ -1,9 +1,7 @@
 //! `stats settings`, with the names of memcached and ARCUS.
 
 use super::{line, yes};
-use crate::arcus::config::ELEMENT_BYTES_MAX;
 use command::Ctx;
-use types::attributed::COUNT_MAX;
 
 /// `stats settings`
 pub fn lines(ctx: &mut Ctx<'_>) {
@@ -44,10 +42,11 @@ pub fn lines(ctx: &mut Ctx<'_>) {
     line(ctx, "lru_segmented", "no");
     line(ctx, "track_sizes", "no");
     line(ctx, "ssl_enabled", yes(settings.memcached_tls));
-    for collection in ["list", "set", "map", "btree"] {
-        line(ctx, &format!("max_{collection}_size"), COUNT_MAX);
-    }
-    line(ctx, "max_element_bytes", ELEMENT_BYTES_MAX);
+    line(ctx, "max_list_size", settings.arcus_list_size_max);
+    line(ctx, "max_set_size", settings.arcus_set_size_max);
+    line(ctx, "max_map_size", settings.arcus_map_size_max);
+    line(ctx, "max_btree_size", settings.arcus_btree_size_max);
+    line(ctx, "max_element_bytes", settings.arcus_element_bytes_max);
     line(ctx, "max_stats_prefixes", crate::arcus::prefix::LISTED_MAX);
 }
 

@@ -317,6 +317,42 @@ pub(super) static ARCUS: &[Directive] = &[
          refused with an error. With 0 there are none, and -1 is what it is for memcached: expired at once.",
     ),
     Directive::supported(
+        "arcus-max-list-size",
+        integer!(arcus_list_size_max: ARCUS_SIZE_MIN, ARCUS_SIZE_MAX),
+        "50000",
+        "elements",
+        "A list of an ARCUS client may ask for this many elements, and one that asks for -1 has this many. A longer one stays, \
+         and is full. `config max_list_size` of a client raises it.",
+    ),
+    Directive::supported(
+        "arcus-max-set-size",
+        integer!(arcus_set_size_max: ARCUS_SIZE_MIN, ARCUS_SIZE_MAX),
+        "50000",
+        "elements",
+        "The same for sets.",
+    ),
+    Directive::supported(
+        "arcus-max-map-size",
+        integer!(arcus_map_size_max: ARCUS_SIZE_MIN, ARCUS_SIZE_MAX),
+        "50000",
+        "elements",
+        "The same for maps. One request names this many fields at most.",
+    ),
+    Directive::supported(
+        "arcus-max-btree-size",
+        integer!(arcus_btree_size_max: ARCUS_SIZE_MIN, ARCUS_SIZE_MAX),
+        "50000",
+        "elements",
+        "The same for b+trees.",
+    ),
+    Directive::supported(
+        "arcus-max-element-bytes",
+        size!(arcus_element_bytes_max: 1024, 32 * 1024),
+        "16384",
+        "bytes",
+        "The longest element that an ARCUS client may store, with two bytes for its line end.",
+    ),
+    Directive::supported(
         "arcus-public-ip",
         text!(arcus_public_ip),
         "",
@@ -325,6 +361,11 @@ pub(super) static ARCUS: &[Directive] = &[
     )
     .at_start(),
 ];
+
+/// The least that ARCUS allows as the most elements of a collection.
+const ARCUS_SIZE_MIN: i64 = 10_000;
+/// The most.
+const ARCUS_SIZE_MAX: i64 = 1_000_000;
 
 /// As much as ARCUS allows.
 const MEMCACHED_KEY_MAX: i64 = 16_000;

@@ -34,6 +34,17 @@ pub(super) const DATA_BYTES_MAX: u64 = i32::MAX as u64 - 2;
 pub struct Limits {
     /// Bytes of an item's data.
     pub item_bytes_max: usize,
+    /// Bytes of an element's data, with its line end.
+    pub element_bytes_max: usize,
+    /// Fields that one request names of a map.
+    pub fields_max: usize,
+}
+
+impl Limits {
+    /// The limits of ARCUS, for items up to this length.
+    pub const fn of_items(item_bytes_max: usize) -> Self {
+        Self { item_bytes_max, element_bytes_max: 16 * 1024, fields_max: 50_000 }
+    }
 }
 
 /// What stands at the start of the input.
@@ -66,7 +77,7 @@ pub enum Progress {
 /// ```
 /// # use proto::memcached::{Command, Limits, Parser, Progress};
 /// let (mut parser, mut arguments) = (Parser::default(), proto::Arguments::new());
-/// let limits = Limits { item_bytes_max: 1 << 20 };
+/// let limits = Limits::of_items(1 << 20);
 /// let input = b"delete k noreply\r\n";
 /// let progress = parser.parse(input, &limits, &mut arguments);
 /// assert_eq!(progress, Progress::Request { command: Command::Delete, consumed: 18 });
@@ -193,7 +204,7 @@ impl Parser {
         let words = Words::of(line.bytes);
         let name = words.bytes(line.bytes, 0);
         if let Some(family) = Family::of(name).filter(|family| *family != Family::Any) {
-            return self.collection(family, line, input, &words, out);
+            return self.collection(family, line, (input, limits), &words, out);
         }
         if Verb::of(name).is_some() {
             return self.break_pipe(&words, out);
@@ -384,7 +395,7 @@ impl Parser {
             b"mn" => all(Command::MetaNoop, line, &words, out),
             b"quit" => all(Command::Quit, line, &words, out),
             b"lop" | b"sop" | b"mop" | b"bop" | b"getattr" | b"setattr" => match Family::of(name) {
-                Some(family) => self.collection(family, line, input, &words, out),
+                Some(family) => self.collection(family, line, (input, limits), &words, out),
                 None => refused(Refusal::Unknown, line),
             },
             _ if words.bytes(line.bytes, count.wrapping_sub(1)).starts_with(b"HTTP/") => {

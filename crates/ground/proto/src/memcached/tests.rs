@@ -2,7 +2,7 @@ use super::{Arcus, Command, Limits, Parser, Progress, Refusal};
 use crate::Arguments;
 use proptest::prelude::*;
 
-const LIMITS: Limits = Limits { item_bytes_max: 100 };
+const LIMITS: Limits = Limits::of_items(100);
 
 /// A command and its arguments.
 type Request = (Command, Vec<Vec<u8>>);

@@ -7,9 +7,6 @@ use value::btree::Bkey;
 /// The most elements of a collection that says nothing else.
 pub const COUNT_DEFAULT: u32 = 4000;
 
-/// The most elements that a collection may ask for.
-pub const COUNT_MAX: u32 = 50_000;
-
 /// What a full collection does with one element more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -99,14 +96,14 @@ impl Attributes {
         (Self::decode(fields.attributes).unwrap_or(default), fields.flags)
     }
 
-    /// The most elements, as a number.
-    pub fn count_max(&self) -> u32 {
-        self.max_count.unwrap_or(COUNT_MAX)
+    /// The most elements, as a number: what `allowed` gives where that is as many as the server allows.
+    pub fn count_max(&self, allowed: impl FnOnce() -> u32) -> u32 {
+        self.max_count.unwrap_or_else(allowed)
     }
 
     /// Whether a collection of this many elements is full.
-    pub fn is_full(&self, len: u64) -> bool {
-        len >= u64::from(self.count_max())
+    pub fn is_full(&self, len: u64, allowed: impl FnOnce() -> u32) -> bool {
+        len >= u64::from(self.count_max(allowed))
     }
 
     /// The bytes: at least two.

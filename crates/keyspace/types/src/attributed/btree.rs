@@ -327,7 +327,7 @@ impl Room {
 }
 
 /// What makes room for one element more, or why it is not added.
-fn room_for(tree: &Tree<'_>, bkey: &Bkey) -> Result<Room, (Added, bool)> {
+fn room_for(tree: &Tree<'_>, bkey: &Bkey, allowed: impl FnOnce() -> u32) -> Result<Room, (Added, bool)> {
     let Some((min, max)) = tree.view.min().zip(tree.view.max()) else { return Ok(Room::ENOUGH) };
     let (len, overflow) = (tree.view.len(), tree.attributes.overflow);
     let (is_low, is_high) = match overflow {
@@ -354,7 +354,7 @@ fn room_for(tree: &Tree<'_>, bkey: &Bkey) -> Result<Room, (Added, bool)> {
             return Ok(Room { removed: Some((0, gone)), is_trimmed: is_noted.then_some(false), is_shown: false });
         }
     }
-    if !tree.attributes.is_full(len) {
+    if !tree.attributes.is_full(len, allowed) {
         return Ok(Room::ENOUGH);
     }
     let trimmed = is_noted.then_some(true);
@@ -392,7 +392,8 @@ pub enum Upsert {
 const BOP: NotifyClass = NotifyClass::GENERIC;
 
 impl Btree<'_> {
-    /// Adds an element. Gives also the element that was dropped for it.
+    /// Adds an element. Gives also the element that was dropped for it. `allowed` gives the most elements of a tree
+    /// that names no number.
     ///
     /// # Errors
     /// Another type, or a fetch.
@@ -402,6 +403,7 @@ impl Btree<'_> {
         element: &Element<'_>,
         upsert: Upsert,
         new: Option<&New>,
+        allowed: impl FnOnce() -> u32,
     ) -> Result<(Put, Option<Trimmed>), TypeError> {
         let found = read_to_edit(ks, self.0, Type::Btree)?;
         let Some(found) = found else {
@@ -426,7 +428,7 @@ impl Btree<'_> {
             self.edit(ks, &changes);
             return Ok((Put::Added(Added::Replaced), None));
         }
-        let (room, attributes) = (room_for(&tree, &element.bkey), tree.attributes);
+        let (room, attributes) = (room_for(&tree, &element.bkey, allowed), tree.attributes);
         let room = match room {
             Ok(room) => room,
             Err((added, is_noted)) => {
@@ -495,7 +497,7 @@ impl Btree<'_> {
     }
 
     /// Adds to the number that is the data of an element, or takes away from it. Without such an element `initial` is
-    /// stored, if given. Gives the number now.
+    /// stored, if given, and `allowed` is as for [`Self::insert`]. Gives the number now.
     ///
     /// # Errors
     /// Another type, or a fetch.
@@ -505,6 +507,7 @@ impl Btree<'_> {
         bkey: &Bkey,
         next: impl FnOnce(u64) -> u64,
         initial: Option<(u64, ByteKey)>,
+        allowed: impl FnOnce() -> u32,
     ) -> Result<Result<u64, Put>, TypeError> {
         let Some(found) = read_to_edit(ks, self.0, Type::Btree)? else { return Ok(Err(Put::Added(Added::NoKey))) };
         let tree = Tree::of(&found);
@@ -515,7 +518,7 @@ impl Btree<'_> {
             let Some((number, eflag)) = initial else { return Ok(Err(Put::Added(Added::Absent))) };
             let text = number.to_string();
             let element = Element { bkey: *bkey, eflag: eflag.bytes(), data: text.as_bytes() };
-            return Ok(match self.insert(ks, &element, Upsert::No, None)? {
+            return Ok(match self.insert(ks, &element, Upsert::No, None, allowed)? {
                 (Put::Added(Added::Stored), _) => Ok(number),
                 (other, _) => Err(other),
             });

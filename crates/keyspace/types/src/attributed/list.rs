@@ -1,6 +1,6 @@
 //! Lists with a bound.
 
-use super::{Added, Attributes, Found, New, Overflow, Removal, Taken, add, read, read_to_edit, remove};
+use super::{Added, Found, New, Overflow, Removal, Taken, add, read, read_to_edit, remove};
 use crate::TypeError;
 use engine::{Key, Keyspace, NotifyClass, Type};
 use std::ops::Range;
@@ -39,8 +39,8 @@ fn view<'k>(found: &Found<'k>) -> View<'k> {
 }
 
 /// Where an element is to be added to a list of `len` elements, what is dropped before that, or why it is not added.
-fn place(len: u64, index: i32, attributes: &Attributes) -> Result<(u64, Option<End>), Added> {
-    let (max, back) = (u64::from(attributes.count_max()), u64::from(index.unsigned_abs()));
+fn place(len: u64, index: i32, overflow: Overflow, max: u64) -> Result<(u64, Option<End>), Added> {
+    let back = u64::from(index.unsigned_abs());
     let at = match u64::try_from(index) {
         Ok(index) if index <= len && index < max => index,
         Err(_) if back <= len.saturating_add(1) && back <= max => len.saturating_add(1).saturating_sub(back),
@@ -49,7 +49,7 @@ fn place(len: u64, index: i32, attributes: &Attributes) -> Result<(u64, Option<E
     if len < max {
         return Ok((at, None));
     }
-    let dropped = match (attributes.overflow, index) {
+    let dropped = match (overflow, index) {
         (Overflow::Error, _) => return Err(Added::Overflowed),
         (_, 0) => End::Tail,
         (_, -1) => End::Head,
@@ -74,7 +74,7 @@ fn places(len: u64, (from, to): (i32, i32)) -> Option<(Range<u64>, bool)> {
 }
 
 impl List<'_> {
-    /// Adds an element that gets this index.
+    /// Adds an element that gets this index. `allowed` gives the most elements of a list that names no number.
     ///
     /// # Errors
     /// Another type, or a fetch.
@@ -84,13 +84,14 @@ impl List<'_> {
         index: i32,
         value: &[u8],
         new: Option<&New>,
+        allowed: impl FnOnce() -> u32,
     ) -> Result<Added, TypeError> {
         let (len, attributes, new) = match (read_to_edit(ks, self.0, Type::List)?, new) {
             (Some(found), _) => (view(&found).len(), found.attributes, None),
             (None, Some(new)) => (0, new.attributes, Some(new)),
             (None, None) => return Ok(Added::NoKey),
         };
-        let (index, dropped) = match place(len, index, &attributes) {
+        let (index, dropped) = match place(len, index, attributes.overflow, u64::from(attributes.count_max(allowed))) {
             Ok(place) => place,
             Err(added) => return Ok(added),
         };
@@ -164,9 +165,8 @@ mod tests {
 
     #[test]
     fn a_full_list_drops_the_other_end() {
-        let with = |overflow| Attributes { max_count: Some(3), overflow, ..Attributes::default_of(Type::List) };
-        let trim = with(Overflow::TailTrim);
-        for (len, index, attributes, expected) in [
+        let trim = Overflow::TailTrim;
+        for (len, index, overflow, expected) in [
             (0, 0, trim, Ok((0, None))),
             (0, -1, trim, Ok((0, None))),
             (2, -3, trim, Ok((0, None))),
@@ -175,11 +175,11 @@ mod tests {
             (3, 0, trim, Ok((0, Some(End::Tail)))),
             (3, -1, trim, Ok((2, Some(End::Head)))),
             (3, 1, trim, Ok((1, Some(End::Tail)))),
-            (3, 1, with(Overflow::HeadTrim), Ok((0, Some(End::Head)))),
+            (3, 1, Overflow::HeadTrim, Ok((0, Some(End::Head)))),
             (3, 3, trim, Err(Added::OutOfRange)),
-            (3, 0, with(Overflow::Error), Err(Added::Overflowed)),
+            (3, 0, Overflow::Error, Err(Added::Overflowed)),
         ] {
-            assert_eq!(place(len, index, &attributes), expected, "{len} {index} {attributes:?}");
+            assert_eq!(place(len, index, overflow, 3), expected, "{len} {index} {overflow:?}");
         }
     }
 }

@@ -30,7 +30,7 @@ pub enum Store {
 }
 
 impl Map<'_> {
-    /// Sets a field.
+    /// Sets a field. `allowed` gives the most fields of a hash that names no number.
     ///
     /// # Errors
     /// Another type, or a fetch.
@@ -40,12 +40,13 @@ impl Map<'_> {
         (field, value): (&[u8], &[u8]),
         store: Store,
         new: Option<&New>,
+        allowed: impl FnOnce() -> u32,
     ) -> Result<Added, TypeError> {
         let now = ks.now();
         let (is_full, is_there, new) = match (read_to_edit(ks, self.0, Type::Hash)?, new) {
             (Some(found), _) => {
                 let hash = Hash::of(Some((found.encoding, found.stored)), now);
-                (found.attributes.is_full(hash.len() as u64), hash.get(field).is_some(), None)
+                (found.attributes.is_full(hash.len() as u64, allowed), hash.get(field).is_some(), None)
             }
             (None, Some(new)) => (false, false, Some(new)),
             (None, None) => return Ok(Added::NoKey),

@@ -14,15 +14,21 @@ fn view<'k>(found: &Found<'k>) -> View<'k> {
 }
 
 impl Set<'_> {
-    /// Adds a member.
+    /// Adds a member. `allowed` gives the most members of a set that names no number.
     ///
     /// # Errors
     /// Another type, or a fetch.
-    pub fn insert(&self, ks: &mut dyn Keyspace, member: &[u8], new: Option<&New>) -> Result<Added, TypeError> {
+    pub fn insert(
+        &self,
+        ks: &mut dyn Keyspace,
+        member: &[u8],
+        new: Option<&New>,
+        allowed: impl FnOnce() -> u32,
+    ) -> Result<Added, TypeError> {
         let (is_full, is_there, new) = match (read_to_edit(ks, self.0, Type::Set)?, new) {
             (Some(found), _) => {
                 let set = view(&found);
-                (found.attributes.is_full(set.len() as u64), set.contains(member), None)
+                (found.attributes.is_full(set.len() as u64, allowed), set.contains(member), None)
             }
             (None, Some(new)) => (false, false, Some(new)),
             (None, None) => return Ok(Added::NoKey),

@@ -15,6 +15,10 @@ pub struct ClientLimits {
     pub query_bytes_max: usize,
     /// Bytes of an item of a memcached client.
     pub item_bytes_max: usize,
+    /// Bytes of an element of a collection of ARCUS.
+    pub element_bytes_max: usize,
+    /// Fields that one request of ARCUS names.
+    pub fields_max: usize,
     /// Bytes of its key.
     pub key_bytes_max: usize,
     /// Bytes queued by MULTI.
@@ -59,6 +63,8 @@ impl ClientLimits {
             },
             query_bytes_max: bytes(settings.client_query_buffer_bytes_max),
             item_bytes_max: bytes(settings.memcached_item_bytes_max),
+            element_bytes_max: bytes(settings.arcus_element_bytes_max),
+            fields_max: settings.arcus_map_size_max as usize,
             key_bytes_max: bytes(settings.memcached_key_bytes_max),
             transaction_bytes_max: bytes(settings.client_transaction_bytes_max),
             output_pause_bytes: bytes(settings.client_output_pause_bytes),

@@ -2,7 +2,7 @@
 
 use super::pending::{Pending, Source};
 use super::requests::{FillStop, is_same_key, place_of};
-use super::{BATCH_LEN, Executor};
+use super::{BATCH_LEN, ClientLimits, Executor};
 use crate::ahead::STEP_LEN;
 use crate::dialect::Dialect;
 use command::Args;
@@ -31,7 +31,8 @@ impl Executor {
             true => (self.limits.item_bytes_max, BATCH_LEN),
             false => (self.limits.before_login.bulk_bytes_max, self.batch.len() + 1),
         };
-        let limits = Limits { item_bytes_max };
+        let ClientLimits { element_bytes_max, fields_max, .. } = self.limits;
+        let limits = Limits { item_bytes_max, element_bytes_max, fields_max };
         let mode = match is_known {
             false => Mode::LoggedOut,
             true if self.stats.outcomes.is_detailed() => Mode::Detailed,

@@ -18,8 +18,6 @@ enum Means {
     Number { directive: &'static str, unit: &'static str, least: u64, most: u64 },
     /// `true` and `false` with the values of this directive.
     Choice { directive: &'static str, if_true: &'static str, if_false: &'static str },
-    /// A limit that cannot be changed here: no more than this can be asked for.
-    Fixed { most: u64, instead: &'static str },
     /// Only this value can be had.
     Only { value: &'static str, instead: &'static str },
     /// No effect, and why.
@@ -57,15 +55,24 @@ const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "max_list_size",
-        means: Means::Fixed { most: 50_000, instead: "a list has up to 50,000 elements" },
+        means: Means::Number { directive: "arcus-max-list-size", unit: "", least: 10_000, most: 1_000_000 },
     },
-    Setting { name: "max_set_size", means: Means::Fixed { most: 50_000, instead: "a set has up to 50,000 elements" } },
-    Setting { name: "max_map_size", means: Means::Fixed { most: 50_000, instead: "a map has up to 50,000 elements" } },
+    Setting {
+        name: "max_set_size",
+        means: Means::Number { directive: "arcus-max-set-size", unit: "", least: 10_000, most: 1_000_000 },
+    },
+    Setting {
+        name: "max_map_size",
+        means: Means::Number { directive: "arcus-max-map-size", unit: "", least: 10_000, most: 1_000_000 },
+    },
     Setting {
         name: "max_btree_size",
-        means: Means::Fixed { most: 50_000, instead: "a b+tree has up to 50,000 elements" },
+        means: Means::Number { directive: "arcus-max-btree-size", unit: "", least: 10_000, most: 1_000_000 },
     },
-    Setting { name: "max_element_bytes", means: Means::Fixed { most: 16_384, instead: "an element has up to 16 KB" } },
+    Setting {
+        name: "max_element_bytes",
+        means: Means::Number { directive: "arcus-max-element-bytes", unit: "", least: 1024, most: 32_768 },
+    },
     Setting { name: "prefix_delimiter", means: Means::Only { value: ":", instead: "a prefix ends at a colon" } },
     Setting { name: "use_cas", means: Means::Nothing("items always have CAS ids") },
     Setting { name: "scrub_count", means: Means::Nothing("a scrub takes as much time as clients leave it") },
@@ -161,11 +168,6 @@ fn take(
         Means::Choice { directive, if_true, if_false } => {
             found.directives.push((directive, if flag(value)? { if_true } else { if_false }.to_owned()));
         }
-        Means::Fixed { most, instead } => {
-            if number()? > most {
-                return Err(format!("{instead}, and there is no setting for it: give {most} at most"));
-            }
-        }
         Means::Only { value: only, instead } if value != only => {
             return Err(format!("{instead}, and there is no setting for it: give {only}"));
         }
@@ -239,6 +241,7 @@ mod tests {
     fn a_file_of_arcus_becomes_directives() {
         assert!(is_one(SAMPLE));
         let expected = [
+            "arcus-max-btree-size 50000",
             "auto-aof-rewrite-percentage 100",
             "auto-aof-rewrite-min-size 256mb",
             "appendonly yes",
@@ -265,7 +268,8 @@ mod tests {
     fn what_cannot_be_had_is_said_with_its_line() {
         for (text, problem) in [
             ("\nsticky_limit=many", "line 2: sticky_limit=many: expected a whole number"),
-            ("max_list_size=100000", "give 50000 at most"),
+            ("max_list_size=1000001", "expected a number from 10000 to 1000000"),
+            ("max_element_bytes=512", "expected a number from 1024 to 32768"),
             ("prefix_delimiter=.", "a prefix ends at a colon"),
             ("use_persistence=maybe", "expected true or false"),
             ("chkpt_interval_pct_snapshot=0", "expected a number from 1 to 1000"),

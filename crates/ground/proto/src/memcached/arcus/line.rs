@@ -1,12 +1,9 @@
 //! What the line of a collection command says: the command, and the block that follows.
 
 use super::super::parser::DATA_BYTES_MAX;
-use super::super::{Refusal, parse_unsigned};
+use super::super::{Limits, Refusal, parse_unsigned};
 use super::Arcus;
 use super::grammar::Create;
-
-/// The longest element, without its line end.
-const ELEMENT_BYTES_MAX: u64 = 16 * 1024 - 2;
 
 /// A kind of collection, by the first word of its commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +65,22 @@ impl From<Refusal> for Wrong {
     }
 }
 
+impl Read {
+    /// The same, unless its block is longer than the limits allow.
+    pub(super) fn within(self, family: Family, limits: &Limits) -> Result<Self, Wrong> {
+        let (refusal, bytes) = match self.block {
+            Block::Element(bytes) if bytes.saturating_add(2) > limits.element_bytes_max as u64 => {
+                (Refusal::ElementTooLarge, bytes)
+            }
+            Block::Words { bytes, count, .. } if family == Family::Map && count > limits.fields_max as u64 => {
+                (Refusal::BadValue, bytes)
+            }
+            _ => return Ok(self),
+        };
+        Err(Wrong { refusal, skipped: bytes.saturating_add(2) })
+    }
+}
+
 /// A command without a block, if its words are right.
 pub(super) fn bare(command: Arcus, is_right: bool) -> Result<Read, Wrong> {
     match is_right {
@@ -80,9 +93,6 @@ pub(super) fn bare(command: Arcus, is_right: bool) -> Result<Read, Wrong> {
 pub(super) fn with_element(command: Arcus, rest: &[&[u8]], index: usize, is_right: bool) -> Result<Read, Wrong> {
     let bytes = rest.get(index).and_then(|word| parse_unsigned(word)).filter(|bytes| *bytes <= DATA_BYTES_MAX);
     let bytes = bytes.filter(|_| is_right).ok_or(Refusal::Format)?;
-    if bytes > ELEMENT_BYTES_MAX {
-        return Err(Wrong { refusal: Refusal::ElementTooLarge, skipped: bytes.saturating_add(2) });
-    }
     Ok(Read { command, block: Block::Element(bytes), left_out: Some(index) })
 }
 

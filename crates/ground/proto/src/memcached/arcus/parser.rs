@@ -2,7 +2,7 @@
 
 use super::super::line::Words;
 use super::super::parser::{Line, TOO_LONG, push, refused_unless};
-use super::super::{Command, Parser, Progress, Refusal, parse_unsigned};
+use super::super::{Command, Limits, Parser, Progress, Refusal, parse_unsigned};
 use super::Arcus;
 use super::grammar::{self, Removal, Tail};
 use super::line::{Block, Family, Read, Wrong, bare, create, may_create, with_element, words_block};
@@ -11,9 +11,6 @@ use crate::request::Arguments;
 
 /// The longest field of a map.
 const FIELD_BYTES_MAX: usize = 250;
-
-/// The most fields in one request.
-const FIELDS_MAX: u64 = 50_000;
 
 /// The most members that one `sop get` names by a count.
 const MEMBERS_MAX: u64 = 1000;
@@ -41,13 +38,13 @@ impl Parser {
         &mut self,
         family: Family,
         line: Line<'_>,
-        input: &[u8],
+        (input, limits): (&[u8], &Limits),
         words: &Words,
         out: &mut Arguments,
     ) -> Progress {
         let tail = Tail::of(words.bytes(line.bytes, words.len().wrapping_sub(1)));
         let mark = out.mark();
-        let progress = self.collection_alone(family, (line, tail), input, words, out);
+        let progress = self.collection_alone(family, (line, tail), (input, limits), words, out);
         if matches!(progress, Progress::Incomplete | Progress::Foreign { .. }) {
             return progress;
         }
@@ -84,11 +81,12 @@ impl Parser {
         &mut self,
         family: Family,
         (line, tail): (Line<'_>, Tail),
-        input: &[u8],
+        (input, limits): (&[u8], &Limits),
         words: &Words,
         out: &mut Arguments,
     ) -> Progress {
-        let read = match read(family, line, words, (tail, self.key_bytes_max)) {
+        let read = read(family, line, words, (tail, self.key_bytes_max)).and_then(|read| read.within(family, limits));
+        let read = match read {
             Ok(read) => read,
             Err(Wrong { refusal, skipped }) => {
                 self.skipped_bytes = skipped;
@@ -262,7 +260,7 @@ fn fields(command: Arcus, rest: &[&[u8]], is_right: bool) -> Result<Read, Wrong>
     if bytes == 0 {
         return bare(command, true);
     }
-    words_block(command, (bytes, count), FIELDS_MAX, FIELD_BYTES_MAX)
+    words_block(command, (bytes, count), u64::MAX, FIELD_BYTES_MAX)
 }
 
 /// The most attributes that one `setattr` names.
