@@ -266,7 +266,7 @@ fn several_items_are_read_at_once() {
         ("mget 1 1|b", "END"),
         ("mget 3 2|a,c", "CLIENT_ERROR bad data chunk"),
         ("mget 3 2|a c d|mn", "CLIENT_ERROR bad data chunk|ERROR|MN"),
-        ("mget 3 0|abc|mn", "CLIENT_ERROR bad value|MN"),
+        ("mget 3 0|abc|mn", "CLIENT_ERROR bad command line format|ERROR|MN"),
         ("lop insert l 0 1 create 0 0 0 pipe|x|mget 1 1|a", "RESPONSE 1|CREATED_STORED|END|VALUE a 1 1|x|END"),
     ]);
 }
@@ -893,7 +893,7 @@ fn long_queries_are_counted_and_shown() {
                 "<3> bop gbp t asc 0..2",
             ],
         );
-        assert!(ask("lqdetect stats").contains("commands : 12\n\tThe detection threshold : 3\r\n"));
+        assert!(ask("lqdetect stats").contains("commands : 12\n\tThe detection threshold : 3\n"));
         assert_eq!(ask("lqdetect stop"), "\tlong query detection stopped.\n\r\n");
         assert!(!ask("bop get t 0..99").contains("ERROR"));
         assert!(ask("lqdetect stats").contains("stopped by explicit request") && ask("lqdetect show") == shown);

@@ -2,6 +2,7 @@
 //! listener, workers and sockets (`served`).
 
 mod arcus_clients;
+mod arcus_files;
 mod audit;
 mod budget;
 mod busy;

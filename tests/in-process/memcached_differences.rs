@@ -99,6 +99,29 @@ const OF_ARCUS: &[(&str, Shown)] = &[
     ),
     ("Prefixes", By(&[("set b!d:k 0 0 1|x|lop create b!d:l 0 0 0", "STORED|CLIENT_ERROR invalid prefix name|")])),
     (
+        "A line with too few words, and a wrong collection command",
+        By(&[("lop|lop get k", "CLIENT_ERROR bad command line format|CLIENT_ERROR bad command line format|")]),
+    ),
+    (
+        "`setattr` of an item with a collection's attribute",
+        By(&[("set a 0 0 1|x|setattr a maxcount=5", "STORED|ATTR_ERROR not found|")]),
+    ),
+    (
+        "Requests of a pipe after a bad data chunk",
+        By(&[(
+            "sop create s 0 0 0|sop insert s 1 pipe|xx|sop insert s 1|z|getattr s count",
+            "CREATED|RESPONSE 1|CLIENT_ERROR bad data chunk|PIPE_ERROR bad error|ATTR count=0|END|",
+        )]),
+    ),
+    (
+        "`bop mget` without a count",
+        By(&[("bop create b 0 0 0|bop mget 1 1 0..20|b", "CREATED|CLIENT_ERROR bad value|")]),
+    ),
+    (
+        "`bop smget` with a key twice",
+        By(&[("bop create b 0 0 0|bop smget 3 2 0..9 5 unique|b b", "CREATED|CLIENT_ERROR bad data chunk|")]),
+    ),
+    (
         "A field named twice in one `mop get`",
         By(&[("mop insert m f 1 create 0 0 0|x|mop get m 3 2|f f", "CREATED_STORED|VALUE 0 1|f 1 x|END|")]),
     ),
@@ -156,7 +179,11 @@ const OF_ARCUS: &[(&str, Shown)] = &[
             "CREATED_STORED|...NOT_FOUND_ELEMENT|...<1> bop get b 1..9 0 EQ 0x02 5...",
         )]),
     ),
-    ("`dump`, `cmdlog`", By(&[("dump stop|cmdlog stats", "SERVER_ERROR ...scan key...SERVER_ERROR ...MONITOR...")])),
+    (
+        "`cmdlog start` and `dump start key`",
+        By(&[("dump start key /tmp/x|cmdlog start a/b", "CLIENT_ERROR bad value: ...CLIENT_ERROR bad value: ...")]),
+    ),
+    ("`cmdlog`", Elsewhere("arcus_files::lines_of_clients_are_in_files: a short file is there at once")),
 ];
 
 /// The first cells of the table under this title.

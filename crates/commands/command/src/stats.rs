@@ -5,7 +5,7 @@
 
 use crate::sampler::Sampler;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// One worker's figures.
@@ -41,8 +41,12 @@ pub struct WorkerStats {
 /// Counts that a dialect keeps under numbers of its own: hits and misses of its commands.
 pub struct Outcomes {
     counts: Box<[Counter]>,
-    is_detailed: AtomicBool,
+    /// What the dialect is to do besides: [`DETAILED`] and [`LOGGED`].
+    special: AtomicU8,
 }
+
+const DETAILED: u8 = 1;
+const LOGGED: u8 = 2;
 
 /// Numbers that [`Outcomes`] have.
 pub const OUTCOMES_MAX: usize = 128;
@@ -50,7 +54,7 @@ pub const OUTCOMES_MAX: usize = 128;
 impl Outcomes {
     fn new() -> Self {
         let counts = std::iter::repeat_with(Counter::default).take(OUTCOMES_MAX).collect();
-        Self { counts, is_detailed: AtomicBool::new(false) }
+        Self { counts, special: AtomicU8::new(0) }
     }
 
     /// Counts one. Only the owning worker may. A number from [`OUTCOMES_MAX`] on is not counted.
@@ -69,12 +73,30 @@ impl Outcomes {
     /// Whether the dialect is to note more than these counts (`stats detail`).
     #[inline]
     pub fn is_detailed(&self) -> bool {
-        self.is_detailed.load(Ordering::Relaxed)
+        self.special.load(Ordering::Relaxed) & DETAILED != 0
     }
 
     /// Sets [`Self::is_detailed`]; any thread may.
     pub fn set_detailed(&self, is_detailed: bool) {
-        self.is_detailed.store(is_detailed, Ordering::Relaxed);
+        self.set(DETAILED, is_detailed);
+    }
+
+    /// Whether the dialect is to note each line that a client sends (`cmdlog`).
+    #[inline]
+    pub fn is_logged(&self) -> bool {
+        self.special.load(Ordering::Relaxed) & LOGGED != 0
+    }
+
+    /// Sets [`Self::is_logged`]; any thread may.
+    pub fn set_logged(&self, is_logged: bool) {
+        self.set(LOGGED, is_logged);
+    }
+
+    fn set(&self, bit: u8, is_on: bool) {
+        match is_on {
+            true => self.special.fetch_or(bit, Ordering::Relaxed),
+            false => self.special.fetch_and(!bit, Ordering::Relaxed),
+        };
     }
 }
 

@@ -6,7 +6,9 @@
 
 mod attributes;
 mod cluster;
+pub mod command_lines;
 pub mod config;
+mod dump;
 mod help;
 mod limits;
 mod list;
@@ -17,6 +19,7 @@ pub mod prefix;
 pub mod rows;
 mod scan;
 mod set;
+mod stamps;
 mod tree;
 mod tree_many;
 mod tree_words;

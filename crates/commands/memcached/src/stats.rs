@@ -8,6 +8,7 @@ mod settings;
 
 use crate::arcus::prefix;
 use crate::details::{self, Details};
+use crate::dumps::Dumps;
 use crate::get::END;
 use crate::sweep::Sweeps;
 use arcus::Cluster;
@@ -33,6 +34,7 @@ pub fn stats(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         Some(b"persistence") => persistence::lines(ctx),
         Some(b"zookeeper") => zookeeper(ctx)?,
         Some(b"scrub") => scrub(ctx),
+        Some(b"dump") => dump(ctx),
         Some(b"prefixes") => return prefix::statistics(ctx, None),
         Some(b"prefixlist") => return prefix_list(ctx),
         Some(b"detail") => return detail(ctx),
@@ -94,6 +96,13 @@ fn prefix_list(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             Ok(())
         }
         _ => Err(LIST_USAGE),
+    }
+}
+
+/// `stats dump`: how far the last dump has come.
+fn dump(ctx: &mut Ctx<'_>) {
+    for (name, value) in ctx.host.part::<Arc<Dumps>>().figures() {
+        ctx.reply.raw_line(&[b"STAT ", name.as_bytes(), b" ", &value].concat());
     }
 }
 

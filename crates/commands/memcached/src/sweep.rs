@@ -9,7 +9,9 @@
 //! S2. A removal is a change as any other: it is in the log, and a replica makes it.
 //! S3. The queue is bounded, since each command adds to it.
 
+use crate::dumps::{Dump, Next};
 use crate::key_prefix::prefix_of;
+use crate::listing::seconds_left;
 use crate::prefixes::{Page, Prefixes};
 use admin::{EndOrder, ShutdownRequest};
 use arcus::Ring;
@@ -47,6 +49,8 @@ pub enum Purpose {
         /// What is shown of them.
         shown: Shown,
     },
+    /// Writes keys to a file.
+    Dump(Dump),
 }
 
 /// What a client asks for of the counts.
@@ -68,7 +72,7 @@ impl Purpose {
             Self::Expired => false,
             Self::Stale(ring) => ring.has_own() && !ring.is_own(key),
             Self::Prefix(prefix) => prefix_of(key) == prefix.as_deref(),
-            Self::All | Self::End(_) | Self::Count { .. } => false,
+            Self::All | Self::End(_) | Self::Count { .. } | Self::Dump(_) => false,
         }
     }
 
@@ -270,6 +274,9 @@ impl Sweeps {
             scrubbed.visited = sweep.visited.load(Ordering::Relaxed);
             scrubbed.removed = sweep.removed.load(Ordering::Relaxed);
         }
+        if let Purpose::Dump(dump) = &sweep.purpose {
+            dump.end();
+        }
         sweep.is_over.store(true, Ordering::Release);
     }
 }
@@ -294,6 +301,13 @@ impl Going {
                 Err(_) => Step::Later,
             };
         }
+        if let Purpose::Dump(dump) = &self.sweep.purpose {
+            match dump.next(self.is_surveyed, store.clock.now_ms()) {
+                Next::Step => {}
+                Next::Wait => return Step::Later,
+                Next::End => return Step::Done,
+            }
+        }
         if self.is_surveyed {
             return Step::Done;
         }
@@ -314,8 +328,12 @@ impl Going {
             Purpose::Count { prefixes, .. } => Some(prefixes.lock()),
             _ => None,
         };
+        let now = store.clock.now_ms();
         let step = store.survey(survey, &mut |entry, bytes| {
             visited = visited.saturating_add(1);
+            if let Purpose::Dump(dump) = &sweep.purpose {
+                dump.take(entry.key, entry.kind, seconds_left(entry, now));
+            }
             if let Some(prefixes) = &mut counting {
                 // A row that is not in memory takes about this on disk.
                 let bytes =

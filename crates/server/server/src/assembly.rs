@@ -149,6 +149,8 @@ impl ServerBuilder {
             .with(Arc::new(memcached::Sweeps::default()))
             .with(Arc::new(memcached::Details::default()))
             .with(Arc::new(memcached::LongQueries::default()))
+            .with(Arc::new(memcached::CommandLines::default()))
+            .with(Arc::new(memcached::Dumps::default()))
             .with(Observed::default());
         host.observer = Some(slow_log.clone());
         Assembly { settings, store, commands, workers, figures, history_id, slow_log, outlets, host }

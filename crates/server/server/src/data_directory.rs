@@ -153,7 +153,7 @@ fn is_foreign(entry: &DirEntry, rdb_file: &Path) -> bool {
 /// Whether a file is neither ours nor a part of every file system.
 fn is_other(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    let is_ours = ["LOCK", "lsm"].contains(&&*name)
+    let is_ours = ["LOCK", "arcus", "lsm"].contains(&&*name)
         || ["MANIFEST", "prdb-", "log-", "dict-"].iter().any(|begin| name.starts_with(begin));
     !is_ours && !name.starts_with('.') && name != "lost+found"
 }

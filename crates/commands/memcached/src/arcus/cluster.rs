@@ -89,19 +89,3 @@ pub fn scrub(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     ctx.reply.text_line("OK");
     Ok(())
 }
-
-/// `dump`
-pub fn no_dump(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    for_administrators(ctx)?;
-    Err(Stop::error(
-        "SERVER_ERROR dump is not supported: scan key lists the keys of a server, onggi export those of a backup",
-    ))
-}
-
-/// `cmdlog`
-pub fn no_command_log(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    for_administrators(ctx)?;
-    Err(Stop::error(
-        "SERVER_ERROR cmdlog is not supported: MONITOR of a Redis client shows the commands of all clients",
-    ))
-}

@@ -79,7 +79,7 @@ const FAMILIES: [(&str, &[&str]); 9] = [
         "stats",
         &[
             "stats\\r\\n",
-            "stats settings|items|slabs|sizes|conns|persistence|prefixes|zookeeper|scrub|reset\\r\\n",
+            "stats settings|items|slabs|sizes|conns|persistence|prefixes|zookeeper|scrub|dump|reset\\r\\n",
             "stats detail on|off|dump\\r\\n",
             "stats prefixlist item|operation [<prefix> ...]\\r\\n",
         ],
@@ -91,6 +91,9 @@ const FAMILIES: [(&str, &[&str]); 9] = [
             "flush_prefix <prefix> [<delay>] [noreply]\\r\\n",
             "scrub [stale]\\r\\n",
             "config <name> [<value>]\\r\\n",
+            "cmdlog start [<directory>]|stop|stats\\r\\n",
+            "dump start key [<prefix>] <file>\\r\\n",
+            "dump stop\\r\\n",
             "lqdetect start [<threshold>]|stop|show|stats\\r\\n",
             "verbosity <level> [noreply]\\r\\n",
             "zkensemble set <servers>|get|rejoin\\r\\n",

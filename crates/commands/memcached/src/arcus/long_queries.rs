@@ -6,6 +6,7 @@
 //!
 //! L1. At most [`SAMPLES_MAX`] samples of each of ten commands are kept: 100 KB. When all are there, it ends.
 
+use super::stamps::{stamp, time_of_day};
 use super::{Request, for_administrators};
 use crate::tally::Op;
 use base::UnixMs;
@@ -88,31 +89,14 @@ impl Run {
         (self.state, self.ended) = (state, now);
     }
 
-    /// `YYYYMMDD_hhmmss`; of a time that has not come, zeros.
-    fn stamp(&self, at: UnixMs) -> String {
-        if at == 0 {
-            return "0_0".to_owned();
-        }
-        let text = calendar::local(at, &self.zone);
-        let digits: String = text.chars().take(19).filter(char::is_ascii_digit).collect();
-        let (day, time) = digits.split_at_checked(8).unwrap_or_default();
-        format!("{day}_{time}")
-    }
-
-    /// `hh:mm:ss.uuuuuu`
-    fn time(&self, at: UnixMs) -> String {
-        let seconds: String = calendar::local(at, &self.zone).chars().skip(11).take(8).collect();
-        format!("{seconds}.{:03}000", at.rem_euclid(1000))
-    }
-
     fn stats(&self) -> String {
         let total: u64 = self.seen.iter().map(|seen| seen.count).fold(0, u64::saturating_add);
         format!(
             "\tLong query detection stats : {}\n\tThe last running time : {} ~ {}\n\
              \tThe number of total long query commands : {total}\n\tThe detection threshold : {}\n",
             self.state.text(),
-            self.stamp(self.begun),
-            self.stamp(self.ended),
+            stamp(self.begun, &self.zone),
+            stamp(self.ended, &self.zone),
             self.threshold,
         )
     }
@@ -185,7 +169,7 @@ impl LongQueries {
         let mut run = self.run.lock();
         let Some(run) = run.as_mut().filter(|run| run.state == State::Running) else { return };
         let Some(at) = COMMANDS.iter().position(|(op, _)| *op == long.op) else { return };
-        let (time, name) = (run.time(now), COMMANDS.get(at).map_or("", |(_, name)| name));
+        let (time, name) = (time_of_day(now, &run.zone), COMMANDS.get(at).map_or("", |(_, name)| name));
         let Some(seen) = run.seen.get_mut(at).filter(|_| long.cost >= run.threshold) else { return };
         seen.count = seen.count.saturating_add(1);
         let words = long.words.join(&b' ');
@@ -232,25 +216,25 @@ pub fn long_queries(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let words: Vec<&[u8]> = ctx.args.from(1).collect();
     let threshold = match *words.as_slice() {
         [b"start"] => Some(THRESHOLD),
-        [b"start", threshold] => {
+        [b"start", threshold, ..] => {
             let threshold = parse_unsigned(threshold).filter(|number| *number <= u64::from(u32::MAX));
-            Some(threshold.ok_or(BAD_FORMAT)?)
+            Some(threshold.map(|number| if number == 0 { THRESHOLD } else { number }).ok_or(BAD_FORMAT)?)
         }
         _ => None,
     };
     let text = match (threshold, words.as_slice()) {
         (Some(threshold), _) if queries.start(threshold, now) => "\tlong query detection started.\n",
         (Some(_), _) => "\tlong query detection already started.\n",
-        (None, [b"stop"]) if queries.stop(now) => "\tlong query detection stopped.\n",
-        (None, [b"stop"]) => "\tlong query detection already stopped.\n",
-        (None, [what @ (b"show" | b"stats")]) => {
+        (None, [b"stop", ..]) if queries.stop(now) => "\tlong query detection stopped.\n",
+        (None, [b"stop", ..]) => "\tlong query detection already stopped.\n",
+        (None, [what @ (b"show" | b"stats"), ..]) => {
             let run = queries.run.lock();
             // Before the first start there is what an empty run would show.
             let none = || Box::new(Run { state: State::Stopped, threshold: 0, ..Run::new(0, 0) });
             let empty = if run.is_none() { Some(none()) } else { None };
             let Some(run) = run.as_ref().or(empty.as_ref()) else { return Ok(()) };
             let bytes = if *what == b"show" { run.shown() } else { run.stats().into_bytes() };
-            ctx.reply.raw_line(bytes.strip_suffix(b"\n").unwrap_or(&bytes));
+            ctx.reply.raw(&bytes);
             return Ok(());
         }
         _ => USAGE,

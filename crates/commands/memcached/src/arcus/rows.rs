@@ -1,6 +1,9 @@
 //! The rows of the collection commands.
 
-use super::{attributes, cluster, config, help, list, long_queries, map, pipe, prefix, scan, set, tree, tree_many};
+use super::{
+    attributes, cluster, command_lines, config, dump, help, list, long_queries, map, pipe, prefix, scan, set, tree,
+    tree_many,
+};
 use crate::rows::{ALWAYS, CHANGE, FAST_WRITE, FOR_ANYBODY, GROWING_WRITE, READ, keyed, keyless};
 use crate::service;
 use command::spec::{Begin, Find, Handler};
@@ -100,8 +103,8 @@ pub static COMMANDS: [(Arcus, &CommandSpec); Arcus::ALL.len()] = {
     static CLUSTER: CommandSpec = administrative("cluster", cluster::join);
     static SCRUB: CommandSpec = administrative("scrub", cluster::scrub);
     static CONFIG: CommandSpec = administrative("config", config::config);
-    static DUMP: CommandSpec = administrative("dump", cluster::no_dump);
-    static COMMAND_LOG: CommandSpec = administrative("cmdlog", cluster::no_command_log);
+    static DUMP: CommandSpec = administrative("dump", dump::dump);
+    static COMMAND_LOG: CommandSpec = administrative("cmdlog", command_lines::command_log);
     static LONG_QUERIES: CommandSpec = administrative("lqdetect", long_queries::long_queries);
     static FLUSH_PREFIX: CommandSpec =
         of(ANY.union(Categories::DANGEROUS), keyless("flush_prefix", Flags::WRITE, Locks::None, prefix::flush));

@@ -1,9 +1,8 @@
 //! `scan key` and `scan prefix`: the keys of the database, or their prefixes, a part with each call.
 
 use super::prefix;
-use crate::arguments::remaining_seconds;
+use crate::listing::{TYPES, letter_of, seconds_left};
 use crate::prefixes::Page;
-use crate::sticky;
 use base::glob;
 use command::{Ctx, Stop};
 use engine::Type;
@@ -21,14 +20,6 @@ const COUNT_MAX: u64 = 2000;
 const CURSOR_BYTES_MAX: usize = 31;
 const PATTERN_BYTES_MAX: usize = 64;
 const STARS_MAX: usize = 4;
-
-/// The types that ARCUS knows, by their letters.
-const TYPES: [(u8, Type); 5] =
-    [(b'K', Type::String), (b'L', Type::List), (b'S', Type::Set), (b'M', Type::Hash), (b'B', Type::Btree)];
-
-fn letter_of(kind: Type) -> Option<u8> {
-    TYPES.iter().find(|(_, of)| *of == kind).map(|(letter, _)| *letter)
-}
 
 /// What is asked for.
 #[derive(Debug, PartialEq)]
@@ -108,11 +99,8 @@ pub fn keys(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         let is_wanted = options.kind.is_none_or(|kind| kind == entry.kind)
             && options.pattern.as_ref().is_none_or(|pattern| glob::matches(pattern, entry.key));
         if is_wanted {
-            let left = match entry.is_sticky() {
-                true => sticky::SECONDS,
-                false => entry.expire_at.map_or(0, |at| remaining_seconds(at, now)),
-            };
-            lines.push([entry.key, &[b' ', letter, b' '], left.to_string().as_bytes()].concat());
+            let left = seconds_left(entry, now).to_string();
+            lines.push([entry.key, &[b' ', letter, b' '], left.as_bytes()].concat());
         }
     });
     ctx.reply.text_line(&format!("KEYS {} {next}", lines.len()));

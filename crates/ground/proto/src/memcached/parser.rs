@@ -166,6 +166,11 @@ impl Parser {
         Self { key_bytes_max: bytes, ..Self::default() }
     }
 
+    /// Whether the input begins with a line: not with further keys of one, data that is skipped, or the end of a pipe.
+    pub fn is_at_line(&self) -> bool {
+        self.keys.is_none() && self.skipped_bytes == 0 && self.pipe != Pipe::Ending
+    }
+
     /// Bytes that it holds.
     pub fn held_bytes(&self) -> usize {
         let exptime = self.keys.as_ref().and_then(|keys| keys.exptime.as_ref());
@@ -284,9 +289,9 @@ impl Parser {
     /// `mget lenkeys numkeys` of ARCUS: checks the line of keys after it, and returns the first.
     fn get_many(&mut self, verb: Verb, line: Line<'_>, input: &[u8], words: &Words, out: &mut Arguments) -> Progress {
         let number = |index| parse_unsigned(words.bytes(line.bytes, index)).filter(|number| *number <= DATA_BYTES_MAX);
-        let (Some(bytes), Some(count)) = (number(1), number(2)) else { return refused(Refusal::Format, line) };
+        let (Some(bytes), Some(count @ 1..)) = (number(1), number(2)) else { return refused(Refusal::Format, line) };
         let bytes_max = count.saturating_mul(self.key_bytes_max as u64).saturating_add(count).saturating_sub(1);
-        if !(1..=MGET_KEYS_MAX).contains(&count) || count > bytes.wrapping_div(2).wrapping_add(1) || bytes > bytes_max {
+        if count > MGET_KEYS_MAX || count > bytes.wrapping_div(2).wrapping_add(1) || bytes > bytes_max {
             self.skipped_bytes = bytes.wrapping_add(2);
             return refused(Refusal::BadValue, line);
         }

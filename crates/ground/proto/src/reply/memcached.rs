@@ -71,6 +71,11 @@ impl ReplyBuffer {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
+    /// Bytes as they are: ARCUS has replies whose lines end in `\n` alone.
+    pub fn raw(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
     /// [`Self::raw_line`], sent from where the bytes are if they are at least [`SHARED_BYTES_MIN`].
     pub fn data_shared(&mut self, data: Arc<Vec<u8>>) {
         if data.len() < SHARED_BYTES_MIN {

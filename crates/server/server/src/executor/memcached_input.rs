@@ -6,9 +6,10 @@ use super::{BATCH_LEN, ClientLimits, Executor};
 use crate::ahead::STEP_LEN;
 use crate::dialect::Dialect;
 use command::Args;
-use memcached::Mode;
+use memcached::{CommandLines, Mode};
 use proto::ProtocolError;
 use proto::memcached::{Limits, Progress};
+use std::sync::Arc;
 
 impl Executor {
     /// As [`Executor::fill_batch`] does with RESP.
@@ -38,11 +39,20 @@ impl Executor {
             true if self.stats.outcomes.is_detailed() => Mode::Detailed,
             true => Mode::Plain,
         };
+        let is_logged = self.stats.outcomes.is_logged();
         let space = self.shared.store.spaces.get(connection.session.db);
         while at < end {
             let input = &all[at..end];
             let first_span = self.arguments.len();
-            let (command, consumed) = match parser.parse(input, &limits, &mut self.arguments) {
+            let is_at_line = is_logged && parser.is_at_line();
+            let progress = parser.parse(input, &limits, &mut self.arguments);
+            if is_at_line && takes_bytes(&progress) {
+                let lines = self.shared.host.part::<Arc<CommandLines>>();
+                if !lines.note(self.now, &connection.session.info.address, input) {
+                    self.stats.outcomes.set_logged(false);
+                }
+            }
+            let (command, consumed) = match progress {
                 Progress::Request { command, consumed } => (command, consumed),
                 Progress::Nothing { consumed } => {
                     at += consumed;
@@ -85,4 +95,9 @@ impl Executor {
         }
         (at, FillStop::Incomplete)
     }
+}
+
+/// Whether the line at the start of the input has been read, and is not seen again.
+fn takes_bytes(progress: &Progress) -> bool {
+    matches!(progress, Progress::Request { consumed: 1.., .. } | Progress::Nothing { consumed: 1.. })
 }

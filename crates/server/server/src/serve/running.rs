@@ -114,6 +114,7 @@ impl Server {
             .with_some(kept.as_ref().map(|kept| kept.durability.clone()))
             .with_some(kept.as_ref().map(|kept| kept.tell.clone()))
             .with_some(kept.as_ref().map(|kept| kept.role.clone()))
+            .with_some(kept.as_ref().map(|kept| memcached::Files(kept.fs.clone())))
             .with_some(cluster_node::cluster(&settings))
             .migrator(Arc::new(Migrations::new(contexts.clone())))
             .with(control.shutdown.clone())
