@@ -27,6 +27,7 @@ mod log_sockets;
 mod memcached_admin;
 mod memcached_clients;
 mod memcached_differences;
+mod memcached_names;
 mod messages;
 mod migrate;
 mod modes;
