@@ -77,6 +77,16 @@ def kill(job):
         job.check("collections and their attributes survive kills", survives.collections(server, restart))
 
 
+def upgrade(job):
+    area = areas.module(HOME, "upgrade")
+    with onggi(options=area.OPTIONS) as server:
+        def restart():
+            server.start()
+            wait_for(server.memcached_port)
+            return server.memcached_port
+        job.check("a directory of an earlier version is opened", area.run(server, restart))
+
+
 def eviction(job):
     area = areas.module(HOME, "eviction")
     with onggi(options=area.OPTIONS) as server:
@@ -185,6 +195,7 @@ def clients_on_memcached(job):
 def run(job: Job):
     compare(job, job.seed, REQUESTS)
     kill(job)
+    upgrade(job)
     eviction(job)
     login(job)
     hostile(job)
