@@ -1,6 +1,6 @@
-"""The picture of a checkpoint under load, at 256 MB: `papers persistence --part picture`.
+"""A checkpoint under load at 256 MB (`papers persistence --part picture`), and a sample of `papers pmem`.
 
-Usage: main.py PAPERS ONGGI. The check is one line, `ok - NAME` or `not ok - NAME: REASON`.
+Usage: main.py PAPERS ONGGI. Each check is one line, `ok - NAME` or `not ok - NAME: REASON`.
 
 Judged is what no busy machine changes: that all was measured and drawn, and that clients were served while it was
 saved. The figures at full size are in bench/results.
@@ -44,6 +44,28 @@ def drawn(papers, onggi, scratch):
     assert all(picture["title"] in (out / "README.md").read_text() for picture in pictures)
 
 
+def tiered(papers, onggi, scratch):
+    out, place, tiers = scratch / "pmem", scratch / "pmem-data", scratch / "pmem-tiers"
+    place.mkdir()
+    tiers.mkdir()
+    done = subprocess.run(
+        [papers, "pmem", "--part", "cost", "--server", "onggi", "--scale", "0.01", "--rounds", "1", "--seconds", "0.2",
+         "--tier-place", tiers, "--directory", place, "--out", out],
+        env=os.environ | {"ONGGI_SERVER": onggi}, capture_output=True, text=True, timeout=SECONDS_MAX,
+    )
+    assert done.returncode in (0, 1), f"status {done.returncode}: {done.stderr.strip()}"
+    cost, over = json.loads((out / "results.json").read_text())["sections"]
+    titles = [f"{test}, log {log}, pipeline {pipeline}"
+              for log in ("off", "on") for test in ("GET", "SET") for pipeline in (1, 16)]
+    assert [row["title"] for row in cost["rows"]] == titles, [row["title"] for row in cost["rows"]]
+    for row in cost["rows"]:
+        servers = [cell["server"] for cell in row["cells"]]
+        assert servers == ["onggi", "onggi-dram"] and all(cell["samples"][0] > 0 for cell in row["cells"]), row
+    assert [row["title"] for row in over["rows"]] == titles and all(row["verdict"] for row in over["rows"])
+    assert (out / "index.html").read_text().count("<svg") >= len(titles)
+    assert not list(tiers.iterdir()), "directories of tiers are left"
+
+
 def longest_silence(steps):
     """The most steps in a row in which nothing was answered."""
     longest = now = 0
@@ -53,17 +75,24 @@ def longest_silence(steps):
     return longest
 
 
+CHECKS = {
+    "the picture of a checkpoint of 256 MB under load is drawn, and clients are served meanwhile": drawn,
+    "GET and SET with values in memory and on a tier are measured": tiered,
+}
+
+
 def main():
-    name = "the picture of a checkpoint of 256 MB under load is drawn, and clients are served meanwhile"
     papers, onggi = sys.argv[1:]
-    with tempfile.TemporaryDirectory(prefix="onggi-test-") as scratch:
-        try:
-            drawn(papers, onggi, Path(scratch))
-        except (AssertionError, OSError, subprocess.SubprocessError) as error:
-            print(f"not ok - {name}: {error}")
-            return 1
-    print(f"ok - {name}")
-    return 0
+    failed = 0
+    for name, check in CHECKS.items():
+        with tempfile.TemporaryDirectory(prefix="onggi-test-") as scratch:
+            try:
+                check(papers, onggi, Path(scratch))
+                print(f"ok - {name}", flush=True)
+            except (AssertionError, OSError, subprocess.SubprocessError) as error:
+                failed += 1
+                print(f"not ok - {name}: {error}", flush=True)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

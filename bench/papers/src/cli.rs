@@ -2,6 +2,7 @@
 
 use crate::cp_redis::{self, Choice, Way};
 use crate::persistence::{Part, Persistence};
+use crate::pmem;
 use crate::ssdb::{self, Ssdb};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use loadgen::cli::Outcome;
@@ -31,6 +32,7 @@ pub enum Command {
     Persistence(Box<PersistenceArgs>),
     CpRedis(Box<CpRedisArgs>),
     Ssdb(Box<SsdbArgs>),
+    Pmem(Box<PmemArgs>),
 }
 
 impl Command {
@@ -40,6 +42,7 @@ impl Command {
             Self::Persistence(args) => args.run(),
             Self::CpRedis(args) => args.run(),
             Self::Ssdb(args) => args.run(),
+            Self::Pmem(args) => args.run(),
         }
     }
 }
@@ -302,6 +305,44 @@ impl SsdbArgs {
         let servers = servers.into_iter().flat_map(|spec| ssdb::variants(spec, self.data.scale)).collect();
         let suite = Ssdb { parts, workloads, clients: self.clients };
         let shape = Shape { keys: 10_000, threads: 1, warmup: 0.5, payload: Content::Random };
+        self.data.compare(&suite, &suffix, servers, None, shape)
+    }
+}
+
+/// Repeat the experiment of Pmem-Redis: GET and SET of 1 KB values that are in memory or on a tier, with the log off
+/// and on, compared with Redis and Valkey.
+///
+/// Onggi runs with a tier that takes values as they are written, and as `onggi-dram` without. Servers are started on
+/// free ports in fresh directories. At full size this takes two hours, 16 GB of memory and 60 GB of disk.
+///
+/// Examples:
+///   papers pmem --directory /var/tmp
+///   papers pmem --part cost --scale 0.1 --rounds 5 --seconds 2
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct PmemArgs {
+    /// What to measure; everything if not given
+    #[arg(long = "part", value_enum, value_delimiter = ',')]
+    parts: Vec<pmem::Part>,
+    /// The parent of the tiers' directories
+    #[arg(long, default_value = "/dev/shm")]
+    tier_place: PathBuf,
+    /// What the tiers are made of
+    #[arg(long, value_enum, default_value = "shared")]
+    tier_medium: pmem::TierMedium,
+    #[command(flatten)]
+    data: DataArgs,
+}
+
+impl PmemArgs {
+    pub fn run(mut self) -> Result<Outcome> {
+        self.data.check()?;
+        let named = std::mem::take(&mut self.data.servers);
+        let servers: Vec<ServerSpec> = usual_servers(named)?.iter().flat_map(pmem::in_ways).collect();
+        let parts = if self.parts.is_empty() { pmem::Part::ALL.to_vec() } else { self.parts };
+        let suffix = suffix(&parts, &pmem::Part::ALL);
+        let suite = pmem::Pmem { parts, place: self.tier_place, medium: self.tier_medium };
+        let shape = Shape { keys: 1_000_000, threads: 1, warmup: 0.5, payload: Content::Constant };
         self.data.compare(&suite, &suffix, servers, None, shape)
     }
 }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `persistence` | ARCUS: command log by mode, the picture of a checkpoint under load, restarts |
 //! | `cp-redis` | CP-Redis (Sung and Park, 2019): values that are kept compressed |
+//! | `pmem` | Pmem-Redis: keys in memory, values on a mapped medium |
 //! | `ssdb` | Redis and SSDB compared by YCSB: small data, and data larger than memory |
 
 #![forbid(unsafe_code)]
@@ -12,6 +13,7 @@
 mod cli;
 mod cp_redis;
 mod persistence;
+mod pmem;
 mod ssdb;
 
 use clap::Parser;

@@ -60,7 +60,7 @@ pub(super) type Directives = [(&'static str, &'static str)];
 
 pub(super) const LOG_OFF: &Directives = &[("appendonly", "no")];
 /// A rewrite of the log would be a fork in the middle of a window.
-const LOG_ASYNC: &Directives =
+pub(super) const LOG_ASYNC: &Directives =
     &[("appendonly", "yes"), ("appendfsync", "everysec"), ("auto-aof-rewrite-percentage", "0")];
 const LOG_SYNC: &Directives = &[("appendonly", "yes"), ("appendfsync", "always"), ("auto-aof-rewrite-percentage", "0")];
 
