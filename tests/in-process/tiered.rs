@@ -3,21 +3,34 @@
 use crate::ending::NoRdb;
 use crate::harness::{TestServer, memory};
 use crate::recovery::Nobody;
+use crate::replay::{Side, request_of};
 use crate::reply::Reply;
 use crate::served::{Client, Served};
 use base::Rng;
+use base::random::splitmix64;
+use differential::generate::Generator;
+use differential::grammar;
 use engine::ValueTier;
 use server::serve::Keeping;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tier::{Medium, Options, Tier, TierId};
-use vfs::{SimFs, SimOptions};
+use vfs::{FileSystem, SimFs, SimOptions};
+
+fn machine(medium: Medium) -> SimFs {
+    SimFs::with_options(SimOptions { is_dax: medium == Medium::Dax, ..SimOptions::default() })
+}
 
 /// Puts a tier with small segments under the store of a server.
 pub fn attach(server: &TestServer, medium: Medium) -> Arc<Tier> {
-    let fs = SimFs::with_options(SimOptions { is_dax: medium == Medium::Dax, ..SimOptions::default() });
+    attach_in(server, machine(medium), medium, false)
+}
+
+/// The same on this machine, and perhaps with values that go to the tier as they are written.
+fn attach_in(server: &TestServer, fs: SimFs, medium: Medium, takes_written: bool) -> Arc<Tier> {
     let (max_bytes, segment_bytes) = (u64::MAX, 64 << 10);
-    let options = Options { max_bytes, value_len_min: 8, takes_written: false, segment_bytes, medium };
+    let options = Options { max_bytes, value_len_min: 8, takes_written, segment_bytes, medium };
     let tier = Tier::open(Arc::new(fs), Path::new("/tier"), None, TierId([1; 16]), options, |_| ()).expect("it opens");
     tier.loaded(0);
     let under_store: Arc<dyn ValueTier> = tier.clone();
@@ -66,7 +79,7 @@ fn memcached_clients_see_no_tier() {
         let mut rng = Rng::new(seed);
         let mut plain = TestServer::with_shards(memory, 4);
         let mut tiered = TestServer::with_shards(memory, 4);
-        let tier = attach(&tiered, medium);
+        let tier = attach_in(&tiered, machine(medium), medium, medium == Medium::Shared);
         let (mut requests, mut stored) = (0, 0);
         let clients = (plain.connect_memcached(), tiered.connect_memcached());
         while requests < 1500 {
@@ -84,6 +97,81 @@ fn memcached_clients_see_no_tier() {
         assert!(stored > 100_000 && figures.appended_values > 500 && figures.read_values > 500, "{figures:?}");
         tiered.assert_replica_agrees();
     }
+}
+
+/// GET answers from the mapping, and the value stays on the tier: always with `tier-policy write`, else at the first
+/// read. Other commands get the same, and what is damaged answers an error each time.
+#[test]
+fn get_reads_a_mapped_value_in_place() {
+    for (takes_written, promoted) in [(true, 0), (false, 1)] {
+        let (fs, mut server) = (machine(Medium::Shared), TestServer::with_shards(memory, 4));
+        let tier = attach_in(&server, fs.clone(), Medium::Shared, takes_written);
+        let client = server.connect();
+        let (value, long) = ("value ".repeat(200), "long ".repeat(20_000));
+        for (key, value) in [("a", &value), ("long", &long)] {
+            assert_eq!(server.run(client, &["SET", key, value]), "+OK\r\n");
+        }
+        assert_eq!(server.run(client, &["RPUSH", "list", &value]), ":1\r\n");
+        demote_all(&server, &tier);
+        let reads = |server: &mut TestServer, words: &[&str]| {
+            let before = tier.figures().read_values;
+            (server.run(client, words), tier.figures().read_values - before)
+        };
+        let expected = format!("${}\r\n{value}\r\n", value.len());
+        assert_eq!(reads(&mut server, &["GET", "a"]), (expected.clone(), 1));
+        let promoted_now = |server: &TestServer| server.store.tier_counts.promoted.load(Ordering::Relaxed);
+        assert_eq!(promoted_now(&server), 0, "the first read");
+        assert_eq!(reads(&mut server, &["GET", "a"]), (expected.clone(), 1));
+        assert_eq!(promoted_now(&server), promoted, "the second read");
+        assert_eq!(reads(&mut server, &["GET", "a"]).1, 1 - promoted);
+        assert_eq!(server.run(client, &["GETRANGE", "a", "6", "10"]), "$5\r\nvalue\r\n");
+        assert_eq!(server.run(client, &["STRLEN", "a"]), format!(":{}\r\n", value.len()));
+        assert!(server.run(client, &["GET", "list"]).starts_with("-WRONGTYPE"));
+        assert_eq!(server.run(client, &["LINDEX", "list", "0"]), expected);
+        assert!(server.run(client, &["GET", "long"]) == format!("${}\r\n{long}\r\n", long.len()));
+        assert_eq!(server.run(client, &["APPEND", "a", "!"]), format!(":{}\r\n", value.len() + 1));
+        demote_all(&server, &tier);
+        assert_eq!(server.run(client, &["GET", "a"]), format!("${}\r\n{value}!\r\n", value.len() + 1));
+        // What is read before is not compared again, but its length and tag are.
+        let path = tier::offline::segment_path(Path::new("/tier"), 1);
+        let len = fs.metadata(&path).expect("it is there").len as usize;
+        fs.damage(&path, 48, &vec![0x55; len - 48]).expect("it is there");
+        for _ in 0..2 {
+            let error = server.run(client, &["GET", "list"]);
+            assert!(error.starts_with("-IOERR") || error.starts_with("-WRONGTYPE"), "{error}");
+            let error = server.run(client, &["GETRANGE", "list", "0", "1"]);
+            assert!(error.starts_with("-IOERR") || error.starts_with("-WRONGTYPE"), "{error}");
+            let error = server.run(client, &["GET", "a"]);
+            assert!(error.starts_with("-IOERR") && error.contains("segment 1, offset"), "{error}");
+        }
+    }
+}
+
+/// The random commands of the differential test, transactions included, with strings that go to the tier with the
+/// command that stores them. A replay of the log gives the same.
+#[test]
+fn random_commands_run_on_a_tier() {
+    let generator = Generator::new(&grammar::load(&grammar::families()).expect("the grammars parse"), false);
+    let first: u64 = std::env::var("ONGGI_TEST_SEED").map_or(0, |seed| seed.parse().expect("a number"));
+    let mut appended = 0;
+    for round in 0..6 {
+        let mut rng = Rng::new(splitmix64(&mut (first.rotate_left(32) ^ round)));
+        let mut side = Side::new(memory);
+        let tier = attach_in(&side.server, machine(Medium::Shared), Medium::Shared, true);
+        for (number, step) in generator.sequence(&mut rng, 600).iter().enumerate() {
+            tier.relieve();
+            match request_of(step) {
+                Some(bytes) => drop(side.run(step.connection, &bytes)),
+                None => side.reopen(step.connection),
+            }
+            if number % 50 == 0 {
+                demote_all(&side.server, &tier);
+            }
+        }
+        side.server.assert_replica_agrees();
+        appended += tier.figures().appended_values;
+    }
+    assert!(appended > 100, "{appended}");
 }
 
 /// Keys that fit at least: three quarters of memory and tier have values.

@@ -489,7 +489,8 @@ impl MemEngine {
         }
     }
 
-    /// Has `answer` look at what [`Engine::read`] gives, unless that is compressed: `None` then, with nothing done.
+    /// Has `answer` look at what [`Engine::read`] gives, unless that is compressed or takes I/O: `None` then, with
+    /// nothing done.
     /// `way` is one to the key, if any was gone. Inlined where it is called, so that the entry need not be put together
     /// in memory.
     #[inline]
@@ -512,7 +513,7 @@ impl MemEngine {
             },
         };
         if self.entries.is_compressed(handle) {
-            return None;
+            return self.read_in_place(key, handle, touch, answer);
         }
         let entry = match touch {
             true => self.entries.used(handle, |stamp| self.stamps.touched(stamp, &mut self.rng)),

@@ -17,7 +17,7 @@ pub(crate) mod state;
 use crate::mem_engine::MemEngine;
 use crate::table::Found;
 use base::{KeyspaceId, UnixMs};
-use engine::tier::{KEY_LEN_MAX, NewRecord, Origin, TierRecord, VALUE_LEN_MAX, WrittenShards};
+use engine::tier::{EXPIRES_SOON_MS, KEY_LEN_MAX, NewRecord, Origin, TierRecord, VALUE_LEN_MAX, WrittenShards};
 use engine::{
     AwayRow, Encoding, Entry, Fields, Key, NewEntry, PackedFields, Ticket, TierAddress, TierRefusal, Value, ValueTier,
     Wanted,
@@ -26,11 +26,11 @@ use state::{ReadOnce, Tiered};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// An entry that expires sooner than this is not worth a write.
-const EXPIRES_SOON_MS: i64 = 5000;
-
 /// Stretches of the table looked at for entries that were not used lately, and then for any.
 const STRETCHES_LOOKED_AT: usize = 4;
+
+/// The longest record that is read in place: a shard keeps as much memory for that.
+const IN_PLACE_MAX: usize = 16 << 10;
 
 /// What a step of demotion has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,14 +53,51 @@ impl MemEngine {
     pub fn attach_tier(&mut self, tier: Arc<dyn ValueTier>, shard: usize, shards: Arc<WrittenShards>) {
         self.entries.set_tier(tier.clone());
         let (wanted, hand, rounds) = (HashMap::new(), (KeyspaceId(0), 0), [UnixMs::MIN; 2]);
-        let (once, written) = (ReadOnce::default(), VecDeque::new());
-        self.tiered = Some(Box::new(Tiered { tier, wanted, hand, rounds, once, written, shard, shards }));
+        let (once, written, record) = (ReadOnce::default(), VecDeque::new(), Vec::new());
+        self.tiered = Some(Box::new(Tiered { tier, wanted, hand, rounds, once, written, shard, shards, record }));
         self.look_who_watches();
     }
 
     /// The tier, if there is one.
     pub fn tier(&self) -> Option<&Arc<dyn ValueTier>> {
         self.tiered.as_ref().map(|tiered| &tiered.tier)
+    }
+
+    /// Has `answer` look at an entry that is away, if its value can be read without I/O. The entry stays away. `None`,
+    /// with nothing done, when it cannot, or when the value is worth its memory: it was read once lately, and the tier
+    /// does not take values as soon as they are written.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn read_in_place<R>(
+        &mut self,
+        key: &Key<'_>,
+        handle: u32,
+        touch: bool,
+        answer: impl FnOnce(Option<&Entry<'_>>) -> R,
+    ) -> Option<R> {
+        let tiered = self.tiered.as_deref_mut()?;
+        let entry = self.entries.entry(handle);
+        if !entry.is_away() || entry.is_expired(self.now) {
+            return None;
+        }
+        let promotes = !tiered.tier.takes_written();
+        if promotes && tiered.once.has(key.hash) {
+            return None;
+        }
+        let address = entry.fields.tier()?;
+        let (encoding, place) = tiered.tier.try_copy(key.bytes, address, IN_PLACE_MAX, &mut tiered.record)?;
+        if encoding.is_compressed() {
+            return None;
+        }
+        if promotes {
+            tiered.once.note(key.hash);
+        }
+        let entry = match touch {
+            true => self.entries.used(handle, |stamp| self.stamps.touched(stamp, &mut self.rng)),
+            false => entry,
+        };
+        let value = Value::Bytes(tiered.record.get(place)?);
+        Some(answer(Some(&Entry { encoding, value, ..entry })))
     }
 
     /// See [`engine::Engine::want`].

@@ -15,6 +15,7 @@ use crate::fields::TierAddress;
 use crate::{Encoding, Got, Key, Rows, Type};
 use base::Rng;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -32,6 +33,9 @@ pub const VALUE_LEN_MAX: usize = 16 << 20;
 
 /// The longest key whose value goes to a tier.
 pub const KEY_LEN_MAX: usize = u16::MAX as usize;
+
+/// An entry that expires sooner than this is not worth a write.
+pub const EXPIRES_SOON_MS: i64 = 5000;
 
 /// Where an appended value comes from. Values of each kind share segments, since their lifetimes are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +86,16 @@ pub trait ValueTier: Send + Sync {
     /// Appends the value to `value` if that takes no I/O, and gives its encoding.
     fn try_get(&self, key: &[u8], address: TierAddress, value: &mut Vec<u8>) -> Option<Encoding>;
 
+    /// Copies the record at an address into `record`, over what that has, if it takes no I/O and no more than
+    /// `bytes_max` bytes. Gives the encoding of the value, and where it lies in `record`.
+    fn try_copy(
+        &self,
+        key: &[u8],
+        address: TierAddress,
+        bytes_max: usize,
+        record: &mut Vec<u8>,
+    ) -> Option<(Encoding, Range<usize>)>;
+
     /// Appends the value to `value`, and gives its encoding. May wait for a device.
     ///
     /// # Errors
@@ -96,6 +110,12 @@ pub trait ValueTier: Send + Sync {
 
     /// Whether values go to the tier soon after they are written, even if there is memory for them.
     fn takes_written(&self) -> bool;
+
+    /// Whether values are read without I/O, so that one that is written need not be in memory at all.
+    fn is_mapped(&self) -> bool;
+
+    /// Whether what was appended is durable at once, so that the command log has its address in place of the value.
+    fn is_durable_at_once(&self) -> bool;
 }
 
 /// Shards that have values for the tier, written since it was last asked. Shared by all shards of a store.

@@ -79,7 +79,7 @@ fn apply_fields<E: Engines + ?Sized>(engines: &mut E, effect: &Effect<'_>) {
     match *effect {
         Effect::StoreWith { ref key, kind, encoding, value, expire_at, fields } => {
             let fields = fields.get().pack();
-            // Only a checkpoint has addresses.
+            // Checkpoints have addresses, and so has the log where a tier is durable at once.
             let encoding = if fields.get().tier().is_some() { Encoding::AWAY } else { encoding };
             let entry = NewEntry { kind, encoding, value, expire_at, fields: fields.get() };
             let engine = engines.engine(key);

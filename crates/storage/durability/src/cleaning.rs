@@ -25,7 +25,7 @@ impl Durability {
 
     /// The bytes that a checkpoint would free on the tier, when they are worth one.
     pub(crate) fn tier_bytes_due(&self, policy: &Policy, state: &State) -> Option<u64> {
-        let (tier, newest) = (self.tier()?, state.set_span?.1);
+        let (tier, newest) = (self.tier()?, state.set_span.map_or(0, |(_, newest)| newest));
         let (_, freed) = tier.pinned_before(newest);
         let (limit, figures) = (self.tier_retain_max(policy), tier.figures());
         let is_due = freed > (figures.live_bytes / FREED_SHARE).max(2 * tier.segment_bytes())

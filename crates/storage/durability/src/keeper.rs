@@ -342,6 +342,9 @@ impl Durability {
         if let (Some(tier), Some(policy)) = (self.tier(), &policy.tier) {
             tier.set_options(policy.options);
         }
+        if let Some(tier) = self.tier() {
+            tier.set_logged(policy.log_wanted);
+        }
         *self.policy.write() = policy;
         self.state.lock().history.is_due = true;
         drop(changing);

@@ -41,6 +41,7 @@ impl Durability {
         // Tools find it by the manifest, wherever they are started.
         let dir = std::path::absolute(&policy.dir).unwrap_or_else(|_| policy.dir.clone());
         let tier = Tier::open(fs, &dir, expected, TierId(id), policy.options, say)?;
+        tier.set_logged(self.wants_log());
         let under_store: Arc<dyn ValueTier> = tier.clone();
         self.parts.store.attach_tier(&under_store);
         let (store, tell) = (self.parts.store.clone(), self.parts.tell.clone());

@@ -32,7 +32,7 @@ use engine::{Encoding, Key, Type};
 use engine_mem::MemoryUse;
 use leaves::LeafKeeper;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 pub use long::LongValues;
@@ -166,6 +166,10 @@ fn add(figure: &AtomicU64, count: u64) {
     figure.fetch_add(count, Ordering::Relaxed);
 }
 
+/// Bits of [`Compression::has_special_stores`]: writes are compressed; there is a tier.
+const COMPRESSED: u8 = 1;
+const ON_TIER: u8 = 2;
+
 /// The policy of a store.
 pub struct Compression {
     settings: RwLock<Settings>,
@@ -174,8 +178,8 @@ pub struct Compression {
     /// Counts dictionaries put to use, and classes found to compress that were doubted: after each, a pass looks at all
     /// values.
     adoptions: AtomicU32,
-    /// Whether writes are compressed: a copy from `settings` that is cheap to read at each write.
-    on_write: AtomicBool,
+    /// What stores of strings need besides: bits, cheap to read at each write.
+    stores: AtomicU8,
     /// The dictionaries that values in memory may name, and those in use.
     pub dictionaries: Arc<Dictionaries>,
     /// Reads leaves of trees.
@@ -197,7 +201,7 @@ impl Compression {
             settings: RwLock::default(),
             generation: AtomicU32::new(0),
             adoptions: AtomicU32::new(0),
-            on_write: AtomicBool::new(false),
+            stores: AtomicU8::new(0),
             dictionaries,
             keeper: Arc::new(keeper),
             trainer: Mutex::new(Trainer::new(training::Settings::default(), clock, rng)),
@@ -218,7 +222,10 @@ impl Compression {
             return;
         }
         *held = settings;
-        self.on_write.store(settings.on_write && settings.codec != Codec::Off, Ordering::Relaxed);
+        match settings.on_write && settings.codec != Codec::Off {
+            true => self.stores.fetch_or(COMPRESSED, Ordering::Relaxed),
+            false => self.stores.fetch_and(!COMPRESSED, Ordering::Relaxed),
+        };
         self.learn_anew(&settings);
         // After the settings: a thread that sees the new generation reads the new settings.
         self.generation.fetch_add(1, Ordering::Release);
@@ -324,10 +331,20 @@ impl Compression {
         trainer.raw_until(class).is_some_and(|until_ns| now_ns < until_ns)
     }
 
-    /// Whether writes are compressed.
+    /// Whether strings are stored in another way than as they are: compressed, or on a tier.
     #[inline]
+    pub(crate) fn has_special_stores(&self) -> bool {
+        self.stores.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether writes are compressed.
     pub(crate) fn is_on_write(&self) -> bool {
-        self.on_write.load(Ordering::Relaxed)
+        self.stores.load(Ordering::Relaxed) & COMPRESSED != 0
+    }
+
+    /// There is a tier, to which strings may go as they are written.
+    pub(crate) fn expect_tier(&self) {
+        self.stores.fetch_or(ON_TIER, Ordering::Relaxed);
     }
 
     /// The value, a string or the bytes of a collection, in its stored form, if it is to be compressed and gets

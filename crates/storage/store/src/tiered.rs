@@ -50,6 +50,7 @@ impl Store {
     /// When there is one already, or the engine is another than the memory engine.
     pub fn attach_tier(&self, tier: &Arc<dyn ValueTier>) {
         assert!(self.tier.set(tier.clone()).is_ok(), "a store has one tier");
+        self.compression.expect_tier();
         for id in self.shard_ids() {
             let mut held = self.lock_patiently(id);
             let ShardEngine::Memory(engine) = &mut held.engine else { panic!("only the memory engine has a tier") };
@@ -201,12 +202,16 @@ impl Store {
 
     /// Keeps to the budget while data is loaded into a shard: demotes, and writes what waits to be written.
     pub(crate) fn demote_while_loading(&self, shard: ShardId) {
-        if !self.wants_demotion() {
+        // A step that finds nothing looks at many entries, so the next one waits until there is more.
+        let (vain_at, total) = (&self.tier_counts.vain_at, self.memory.total());
+        let since = vain_at.load(Ordering::Relaxed);
+        if since != 0 && total < since.saturating_add(LOAD_STEP_BYTES as u64) || !self.wants_demotion() {
             return;
         }
         let mut held = self.lock_patiently(shard);
         let step = self.demote_from(&mut held, LOAD_STEP_BYTES);
         self.unlock_one(held);
+        vain_at.store(if step.count == 0 { total } else { 0 }, Ordering::Relaxed);
         if let (Some(TierRefusal::Busy), Some(tier)) = (step.refusal, self.tier.get()) {
             tier.relieve();
         }

@@ -363,8 +363,8 @@ impl Keyspace for Txn<'_> {
     #[inline]
     fn apply(&mut self, effect: &Effect<'_>) {
         match effect {
-            Effect::Set { .. } | Effect::StoreWith { .. } if self.store.compression.is_on_write() => {
-                self.compress_and_apply(effect);
+            Effect::Set { .. } | Effect::StoreWith { .. } if self.store.compression.has_special_stores() => {
+                self.store_specially(effect);
             }
             Effect::Copy { .. } => self.apply_copy(effect),
             Effect::Position { text } => self.apply_position(text),

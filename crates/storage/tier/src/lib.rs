@@ -15,6 +15,9 @@
 //! T4. Cleaning moves the live values of a segment to another one, before the segment is removed as T3 says. So a
 //!     checkpoint or a read that has an address of before still finds its record.
 //! T5. Each read compares length, key and checksum. Damage costs the keys of the damaged records, and no others.
+//! T6. On persistent memory the command log has addresses ([`engine::ValueTier::is_durable_at_once`]). A replay begins
+//!     at a retained checkpoint, and no segment that had a live value after the beginning of one is removed (T3). So it
+//!     finds every value. Without a checkpoint no segment is removed while there is a log.
 //!
 //! Format: docs/formats/tier-segment.md.
 #![forbid(unsafe_code)]

@@ -17,6 +17,7 @@ use crate::tail::Appended;
 use engine::tier::{NewRecord, Origin};
 use engine::{Encoding, TierAddress};
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use vfs::Region;
@@ -163,31 +164,56 @@ impl MappedSegment {
     /// # Errors
     /// What is wrong with it.
     pub fn read(&self, key: &[u8], address: TierAddress, value: &mut Vec<u8>) -> Result<Encoding, String> {
-        let (at, begin) = (u64::from(address.offset) * UNIT_BYTES, value.len());
-        let head_bytes = format::RECORD_HEAD_BYTES + key.len();
+        let (begin, head_bytes) = (value.len(), format::RECORD_HEAD_BYTES + key.len());
         value.resize(begin + head_bytes + address.len as usize, 0);
-        let read = self.region.read_exact_at(&mut value[begin..], at).map_err(|error| error.to_string());
-        let (word, bit) = ((at / STRETCH_BYTES / 64) as usize, 1 << (at / STRETCH_BYTES % 64));
-        let checked = self.checked.as_ref().and_then(|words| words.get(word));
-        let found = read.and_then(|()| match checked {
-            Some(word) if word.load(Ordering::Relaxed) & bit == 0 => {
-                let encoding = format::check(&value[begin..], key, address)?.0;
-                word.fetch_or(bit, Ordering::Relaxed);
-                Ok(encoding)
-            }
-            _ => format::recognise(&value[begin..], key, address),
-        });
+        let found = self.copy(key, address, &mut value[begin..]);
         match found {
             Ok(_) => drop(value.drain(begin..begin + head_bytes)),
             Err(_) => value.truncate(begin),
         }
         found
     }
+
+    /// Copies the record at an address into `record`, which has its length.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn copy(&self, key: &[u8], address: TierAddress, record: &mut [u8]) -> Result<Encoding, String> {
+        let at = u64::from(address.offset) * UNIT_BYTES;
+        self.region.read_exact_at(record, at).map_err(|error| error.to_string())?;
+        let (word, bit) = ((at / STRETCH_BYTES / 64) as usize, 1 << (at / STRETCH_BYTES % 64));
+        match self.checked.as_ref().and_then(|words| words.get(word)) {
+            Some(word) if word.load(Ordering::Relaxed) & bit == 0 => {
+                let encoding = format::check(record, key, address)?.0;
+                word.fetch_or(bit, Ordering::Relaxed);
+                Ok(encoding)
+            }
+            _ => format::recognise(record, key, address),
+        }
+    }
 }
 
 /// The segments that are mapped for reads, by number.
 #[derive(Default)]
-pub struct MappedSegments(HashMap<u32, Arc<MappedSegment>>);
+pub struct MappedSegments(HashMap<u32, Arc<MappedSegment>, BuildHasherDefault<NumberHasher>>);
+
+/// Numbers of segments follow each other, so they need no mixing but of the high bits, which the map looks at.
+#[derive(Default)]
+struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = (self.0 << 8 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
 
 impl MappedSegments {
     pub fn get(&self, number: u32) -> Option<&Arc<MappedSegment>> {

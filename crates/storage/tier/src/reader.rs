@@ -4,6 +4,7 @@ use crate::Tier;
 use engine::tier::{NewRecord, Origin};
 use engine::{Encoding, TierAddress, TierRefusal, ValueTier};
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use vfs::FileSystem;
@@ -34,6 +35,16 @@ impl ValueTier for TierReader {
         None
     }
 
+    fn try_copy(
+        &self,
+        _key: &[u8],
+        _address: TierAddress,
+        _bytes_max: usize,
+        _record: &mut Vec<u8>,
+    ) -> Option<(Encoding, Range<usize>)> {
+        None
+    }
+
     fn get(&self, key: &[u8], address: TierAddress, value: &mut Vec<u8>) -> io::Result<Encoding> {
         Ok(Tier::read_in(&*self.fs, &self.dir, key, address, value)?)
     }
@@ -45,6 +56,14 @@ impl ValueTier for TierReader {
     }
 
     fn takes_written(&self) -> bool {
+        false
+    }
+
+    fn is_mapped(&self) -> bool {
+        false
+    }
+
+    fn is_durable_at_once(&self) -> bool {
         false
     }
 }

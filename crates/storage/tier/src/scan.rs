@@ -53,6 +53,11 @@ impl Scan {
         Err(TierError::Damaged { segment, offset: 0, what })
     }
 
+    /// Whether it was written through memory.
+    pub fn is_preallocated(&self) -> bool {
+        self.is_preallocated
+    }
+
     /// The number of the segment.
     pub fn segment(&self) -> u32 {
         self.segment

@@ -13,6 +13,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Display;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -145,6 +146,8 @@ pub struct Tier {
     max_bytes: AtomicU64,
     value_len_min: AtomicUsize,
     takes_written: AtomicBool,
+    /// There is a command log, which may have addresses (T6).
+    is_logged: AtomicBool,
     state: Mutex<State>,
     /// Notified when a chunk is ready, and at the end.
     work: Condvar,
@@ -211,6 +214,7 @@ impl Tier {
             max_bytes: AtomicU64::new(options.max_bytes),
             value_len_min: AtomicUsize::new(options.value_len_min),
             takes_written: AtomicBool::new(options.takes_written),
+            is_logged: AtomicBool::new(false),
             state: Mutex::new(state),
             work: Condvar::new(),
             garbage: Condvar::new(),
@@ -255,6 +259,11 @@ impl Tier {
         self.value_len_min.store(options.value_len_min, Ordering::Relaxed);
         self.takes_written.store(options.takes_written, Ordering::Relaxed);
         self.state.lock().is_full = false;
+    }
+
+    /// Whether there is a command log.
+    pub fn set_logged(&self, is_logged: bool) {
+        self.is_logged.store(is_logged, Ordering::Relaxed);
     }
 
     /// Writes what is ready until [`Tier::end`]: the work of a thread.
@@ -469,6 +478,9 @@ impl Tier {
             let State { ledger, tail, mapped, unsynced, oldest: known, .. } = &mut *state;
             // One that has begun meanwhile counts as retained until it has failed.
             *known = oldest.or(*known);
+            if known.is_none() && self.is_logged.load(Ordering::Relaxed) {
+                return Ok(());
+            }
             let dead = ledger.take_dead(*known, |segment| is_writing(tail, mapped.as_ref(), segment));
             unsynced.retain(|segment| !dead.contains(segment));
             state.is_full &= dead.is_empty();
@@ -811,6 +823,33 @@ impl ValueTier for Tier {
         Some(encoding)
     }
 
+    fn try_copy(
+        &self,
+        key: &[u8],
+        address: TierAddress,
+        bytes_max: usize,
+        record: &mut Vec<u8>,
+    ) -> Option<(Encoding, Range<usize>)> {
+        let begin = RECORD_HEAD_BYTES + key.len();
+        let end = begin.checked_add(address.len as usize).filter(|end| *end <= bytes_max)?;
+        if record.len() < end {
+            record.resize(end, 0);
+        }
+        let part = record.get_mut(..end)?;
+        let encoding = match self.medium.is_mapped() {
+            true => self.segments.read().get(address.segment)?.copy(key, address, part).ok()?,
+            false => {
+                let state = self.state.lock();
+                let bytes = state.tail.record(address)?.get(..end)?;
+                let (encoding, _) = format::check(bytes, key, address).ok()?;
+                part.copy_from_slice(bytes);
+                encoding
+            }
+        };
+        self.counters.read_values.fetch_add(1, Ordering::Relaxed);
+        Some((encoding, begin..end))
+    }
+
     fn get(&self, key: &[u8], address: TierAddress, value: &mut Vec<u8>) -> io::Result<Encoding> {
         if let Some(encoding) = self.try_get(key, address, value) {
             return Ok(encoding);
@@ -832,5 +871,13 @@ impl ValueTier for Tier {
 
     fn takes_written(&self) -> bool {
         self.takes_written.load(Ordering::Relaxed)
+    }
+
+    fn is_mapped(&self) -> bool {
+        self.medium.is_mapped()
+    }
+
+    fn is_durable_at_once(&self) -> bool {
+        self.medium == MediumInUse::Dax
     }
 }

@@ -148,8 +148,22 @@ fn read_segment(fs: &dyn FileSystem, path: &Path, named: &[Named], survey: &mut 
     Ok(lost)
 }
 
-/// Copies or links the segments that a set of the target names, into a tier of its own within the target, and checks
-/// them. The target will be at `at`. `history` gives its id. Gives what the manifest says of it.
+/// The segments that were written through memory. The command log may have addresses in any of them.
+fn mapped(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<u32>, ToolError> {
+    let all = match offline::segments(fs, dir) {
+        Err(TierError::File(error)) if error.is_not_found() => Vec::new(),
+        all => all?,
+    };
+    let is_mapped = |segment: u32| {
+        let scan = offline::scan(fs, &offline::segment_path(dir, segment));
+        scan.is_ok_and(|scan| scan.is_preallocated())
+    };
+    Ok(all.into_iter().map(|(segment, _)| segment).filter(|segment| is_mapped(*segment)).collect())
+}
+
+/// Copies or links the segments that a set of the target names, and all that were written through memory, into a tier
+/// of its own within the target, and checks what the set names. The target will be at `at`. `history` gives its id.
+/// Gives what the manifest says of it.
 pub(crate) fn copy_tier(
     source: &DataDir,
     target: &DataDir,
@@ -158,12 +172,16 @@ pub(crate) fn copy_tier(
     (history, at): (&HistoryId, &Path),
     say: &mut dyn FnMut(&str),
 ) -> Result<Option<TierInfo>, ToolError> {
-    let Some(info) = manifest.tier.as_ref().filter(|_| !named.is_empty()) else { return Ok(None) };
+    let Some(info) = &manifest.tier else { return Ok(None) };
     let (from, into) = (directory(source, info)?, target.path().join(COPY_DIR));
     let [id @ .., _, _, _, _] = history.0;
     let fs = &**target.fs();
+    let mut segments: BTreeSet<u32> = named.0.lock().unwrap_or_else(PoisonError::into_inner).keys().copied().collect();
+    segments.extend(mapped(fs, &from)?);
+    if segments.is_empty() {
+        return Ok(None);
+    }
     offline::create(fs, &into, TierId(id))?;
-    let segments: Vec<u32> = named.0.lock().unwrap_or_else(PoisonError::into_inner).keys().copied().collect();
     for segment in segments {
         let (from, to) = (offline::segment_path(&from, segment), offline::segment_path(&into, segment));
         match copy(fs, &from, &to, links) {

@@ -21,6 +21,8 @@ pub struct Tiered {
     /// The shard's number, and the shards that have written entries.
     pub(super) shard: usize,
     pub(super) shards: Arc<WrittenShards>,
+    /// The record that was read in place last.
+    pub(super) record: Vec<u8>,
 }
 
 /// Written entries that are noted. Further ones stay in memory until it is short.

@@ -313,6 +313,73 @@ fn written_values_go_to_the_tier() {
     assert_eq!(found(&fs, tiered()).expect("it starts"), expected);
 }
 
+/// On persistent memory the log has addresses: a SET of 1 KB takes 64 bytes of it at most, and a start replays the
+/// addresses without reading a value. In the page cache the log has the values.
+#[test]
+fn the_log_has_addresses_on_persistent_memory() {
+    const KEYS: u64 = 50;
+    for (medium, bytes_at_most) in [(Medium::Dax, 64), (Medium::Shared, 1100)] {
+        let fs = SimFs::with_options(SimOptions { is_dax: medium == Medium::Dax, ..SimOptions::default() });
+        let mut policy = on(medium, written());
+        policy.tier.as_mut().expect("there is one").options.segment_bytes = 16 << 10;
+        let mut life = Life::start(&fs, policy.clone()).expect("it starts");
+        let value = vec![b'v'; 1024];
+        let put = |life: &mut Life, number: u64| {
+            let name = format!("key:{number:012}");
+            run(life, |txn| {
+                let (key, value) = (txn.key(name.as_bytes()), Value::Bytes(&value));
+                txn.apply(&Effect::Set { key, value, encoding: Encoding::PLAIN, expire_at: None });
+                Ok(())
+            });
+            life.durability.tier().expect("there is one").write_waiting().expect("the disk works");
+        };
+        life.durability.tier().expect("there is one").write_waiting().expect("the disk works");
+        put(&mut life, 0);
+        let begin = life.store.log().expect("the log is on").end();
+        (0..KEYS).for_each(|number| put(&mut life, number));
+        let bytes = (life.store.log().expect("the log is on").end().0 - begin.0) / KEYS;
+        assert!(bytes <= bytes_at_most, "{medium:?}: {bytes} bytes of log for a SET");
+        assert_eq!(bytes < 200, medium == Medium::Dax, "{medium:?}: {bytes} bytes");
+        let appended = figures(&life).appended_values;
+        assert!(appended > KEYS, "{appended}");
+        let expected = Model::digest(&life.store);
+        life.stop();
+        let life = Life::start(&fs, policy.clone()).expect("it starts");
+        assert_eq!((figures(&life).read_values, figures(&life).appended_values == 0), (0, medium == Medium::Dax));
+        assert_eq!(Model::digest(&life.store), expected);
+        life.stop();
+        // A segment that is gone costs its keys, and no start.
+        if medium == Medium::Dax {
+            fs.remove_file(&Path::new(DIR).join("seg-0000000002")).expect("it is there");
+            let life = Life::start(&fs, policy).expect("it starts nevertheless");
+            assert_eq!(figures(&life).missing_segments, 1);
+            life.stop();
+        }
+    }
+}
+
+/// Segments that only the log names are kept until a checkpoint makes the log needless.
+#[test]
+fn segments_that_the_log_names_outlive_their_values() {
+    let fs = SimFs::with_options(SimOptions { is_dax: true, ..SimOptions::default() });
+    let mut life = Life::start(&fs, on(Medium::Dax, written())).expect("it starts");
+    for round in 0..20 {
+        (0..10).for_each(|number| set(&mut life, number, round));
+        clean(&life);
+        life.durability.tier().expect("there is one").write_waiting().expect("the disk works");
+    }
+    let before = figures(&life);
+    assert!(before.pinned_bytes > before.live_bytes, "{before:?}");
+    life.clock.advance_ms(100_000_000);
+    for _ in 0..4 {
+        life.checkpoint(Cause::Asked).expect("the disk works");
+        life.clock.advance_ms(100_000_000);
+    }
+    let after = figures(&life);
+    assert!(after.pinned_bytes < before.pinned_bytes / 2, "{before:?}, {after:?}");
+    life.stop();
+}
+
 /// A value that expires within five seconds is not worth a write.
 #[test]
 fn values_about_to_expire_stay() {

@@ -9,4 +9,6 @@ pub struct TierCounts {
     pub demoted: AtomicU64,
     /// Values that came back and stayed.
     pub promoted: AtomicU64,
+    /// Bytes of memory in use when a load last found nothing to demote; 0 since it found something.
+    pub(crate) vain_at: AtomicU64,
 }

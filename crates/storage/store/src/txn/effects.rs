@@ -3,7 +3,10 @@
 use crate::shard::ShardEngine;
 use crate::txn::Txn;
 use base::{KeyspaceId, UnixMs};
-use engine::{Effect, Engine, Key, Keyspace, Left, SharedBytes, Type, Value};
+use engine::tier::{EXPIRES_SOON_MS, KEY_LEN_MAX, NewRecord, Origin, VALUE_LEN_MAX};
+use engine::{
+    Effect, Encoding, Engine, Fields, Key, Keyspace, Left, SharedBytes, TaggedFields, TierRefusal, Type, Value,
+};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use types::Kept;
@@ -51,17 +54,18 @@ impl Txn<'_> {
         }
     }
 
-    /// Applies an effect that stores a string, which is compressed if that saves enough.
+    /// Applies an effect that stores a string, which is compressed if that saves enough, and goes to a tier at once if
+    /// that is mapped and takes values as they are written.
     #[cold]
-    pub(super) fn compress_and_apply(&mut self, effect: &Effect<'_>) {
+    pub(super) fn store_specially(&mut self, effect: &Effect<'_>) {
         let mut coder = std::mem::take(&mut self.scratch.coder);
         let mut effect = *effect;
         // What is read back from a log stays as it was recorded.
-        let is_replaying = self.is_replaying();
+        let is_compressing = self.store.compression.is_on_write() && !self.is_replaying();
         if let Effect::Set { key, value, encoding, .. }
         | Effect::StoreWith { key, kind: Type::String, value, encoding, .. } = &mut effect
+            && is_compressing
             && !encoding.is_compressed()
-            && !is_replaying
         {
             let compression = &self.store.compression;
             let encoded = compression.encode(&mut coder, &*self.store.clock, key, Type::String, value.bytes());
@@ -70,8 +74,66 @@ impl Txn<'_> {
                 (*value, *encoding) = (Value::Bytes(encoded.bytes), encoding.compressed());
             }
         }
-        self.apply_as_it_is(&effect);
+        if !self.store_on_tier(&effect) {
+            self.apply_as_it_is(&effect);
+        }
         self.scratch.coder = coder;
+    }
+
+    /// Applies an effect that stores a string by its address on the tier. On persistent memory that is what the log has
+    /// of it too: the value is durable before the record. False, with nothing done, when it is to be in memory first.
+    fn store_on_tier(&mut self, effect: &Effect<'_>) -> bool {
+        let Some(tier) = self.store.tier.get().filter(|tier| tier.takes_written()) else { return false };
+        let (key, encoding, value, expire_at, fields) = match *effect {
+            Effect::Set { key, value, encoding, expire_at } => (key, encoding, value, expire_at, TaggedFields::NONE),
+            Effect::StoreWith { key, kind: Type::String, value, encoding, expire_at, fields } => {
+                (key, encoding, value, expire_at, fields)
+            }
+            _ => return false,
+        };
+        let is_of_length =
+            (tier.value_len_min()..=VALUE_LEN_MAX).contains(&value.len()) && key.bytes.len() <= KEY_LEN_MAX;
+        let expires_soon = expire_at.is_some_and(|at| at < self.now.saturating_add(EXPIRES_SOON_MS));
+        let is_replaying = self.is_replaying();
+        if !is_of_length || expires_soon || !(tier.is_mapped() || is_replaying) || fields.get().tier.is_some() {
+            return false;
+        }
+        let record = NewRecord { key: key.bytes, kind: Type::String, encoding, value: value.bytes() };
+        let mut appended = tier.append(&record, Origin::Memory);
+        if appended == Err(TierRefusal::Busy) && is_replaying {
+            tier.relieve();
+            appended = tier.append(&record, Origin::Memory);
+        }
+        let Ok(address) = appended else { return false };
+        let is_durable = tier.is_durable_at_once();
+        self.store.tier_counts.demoted.fetch_add(1, Ordering::Relaxed);
+        let mut tagged = std::mem::take(&mut self.scratch.tagged);
+        tagged.clear();
+        Fields { tier: Some(address), ..fields.get() }.put_saved(&mut tagged);
+        let fields = TaggedFields::check(&tagged).expect("fields are encoded as they are read");
+        // As in a checkpoint: that the entry is away follows from its address.
+        let (encoding, value) = (Encoding::PLAIN, Value::Bytes(&[]));
+        let stored = Effect::StoreWith { key, kind: Type::String, encoding, value, expire_at, fields };
+        self.apply_recorded_as(&stored, if is_durable { &stored } else { effect });
+        self.scratch.tagged = tagged;
+        true
+    }
+
+    /// As [`Txn::apply_as_it_is`] for an effect about one entry, of which the log gets another form.
+    fn apply_recorded_as(&mut self, effect: &Effect<'_>, recorded: &Effect<'_>) {
+        self.changed = true;
+        self.scratch.changes += 1;
+        let is_told = self.store.notices.any();
+        let created = if is_told { self.created_by(effect) } else { None };
+        types::apply::apply(self, effect);
+        self.scratch.decoder.forget();
+        effect.each_key(|key| self.entry_changed(key, effect));
+        if is_told {
+            self.note_change(effect, created.as_ref());
+        }
+        if self.scratch.log.sink.is_some() {
+            self.record(recorded);
+        }
     }
 
     /// Whether one of the keyspaces is backed and the other is not, so that they have different recovery points.

@@ -38,6 +38,8 @@ pub struct Scratch {
     pub(crate) decoder: Decoder,
     /// Compresses what is written.
     pub(super) coder: Coder,
+    /// Optional fields of an entry that is stored on a tier.
+    pub(super) tagged: Vec<u8>,
     pub(crate) rng: Option<base::Rng>,
     /// The log in force.
     pub(crate) log: LogView,
