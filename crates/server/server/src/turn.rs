@@ -409,7 +409,11 @@ impl<'t> Turn<'t> {
             command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
             return Ok(true);
         }
-        if command::gate::is_queued(session, row) && !self.has_room_for(scratch, session.db, args.total_bytes())? {
+        // What needs no memory is queued in any case, as in Valkey.
+        if command::gate::is_queued(session, row)
+            && self.flags_of(row, args).contains(Flags::DENYOOM)
+            && !self.has_room_for(scratch, session.db, args.total_bytes())?
+        {
             let text = error::lacks_memory(self.shared.store.why_no_flush(session.db).as_deref());
             command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
             return Ok(true);
