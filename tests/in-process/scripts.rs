@@ -178,3 +178,22 @@ fn changes_before_an_error_stay() {
     assert_eq!(server.run(client, &["GET", "a"]), "$1\r\n1\r\n");
     server.assert_replica_agrees();
 }
+
+/// A reply that names one string many times takes little memory of the script: its length has a limit of its own. The
+/// connection goes on either way.
+#[test]
+fn replies_of_scripts_are_bounded() {
+    const REPEATS: &str = "local text, all = string.rep('x', 2 ^ 20), {}
+        for i = 1, ARGV[1] do all[i] = text end
+        redis.call('INCR', 'runs')
+        return all";
+    let mut server = TestServer::with_shards(memory, SHARDS);
+    let client = server.connect_listed();
+    let reply = server.run(client, &["EVAL", REPEATS, "0", "300"]);
+    let begin: String = reply.chars().take(60).collect();
+    assert_eq!(begin, "-ERR the reply would be longer than 192 MB\r\n");
+    let whole = server.run(client, &["EVAL", REPEATS, "0", "50"]);
+    let each = format!("$1048576\r\n{}\r\n", "x".repeat(1 << 20));
+    assert!(whole == format!("*50\r\n{}", each.repeat(50)), "{} bytes", whole.len());
+    assert_eq!(server.run(client, &["GET", "runs"]), "$1\r\n2\r\n");
+}

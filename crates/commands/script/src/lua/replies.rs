@@ -120,10 +120,14 @@ fn double(line: &[u8]) -> f64 {
     std::str::from_utf8(line).ok().and_then(|text| text.parse().ok()).unwrap_or(0.0)
 }
 
-/// Writes the value on top as the script's reply.
+/// Writes the value on top as the script's reply: all of it, or an error.
 pub fn write_value(stack: &mut Stack) {
+    let Some(begin) = stack.with_host(|_, host| host.reply().mark()) else { return };
     if write(stack).is_none() {
-        stack.with_host(|_, host| host.reply().error(command::error::REPLY_TOO_LONG_TEXT));
+        stack.with_host(|_, host| {
+            host.reply().rewind(begin);
+            host.reply().error(command::error::REPLY_TOO_LONG_TEXT);
+        });
     }
 }
 
