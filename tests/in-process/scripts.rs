@@ -180,7 +180,7 @@ fn changes_before_an_error_stay() {
 }
 
 /// A reply that names one string many times takes little memory of the script: its length has a limit of its own. The
-/// connection goes on either way.
+/// connection stays in either case.
 #[test]
 fn replies_of_scripts_are_bounded() {
     const REPEATS: &str = "local text, all = string.rep('x', 2 ^ 20), {}
