@@ -130,6 +130,20 @@ fn multi_queues_what_needs_no_memory() {
     assert_eq!(server.run(client, &["DISCARD"]), "+OK\r\n");
 }
 
+/// A script reads a row that is not in memory while memory is short. What was fetched for it was evicted before it ran
+/// again, and so on for ever.
+#[test]
+fn a_script_keeps_the_row_that_was_fetched_for_it() {
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let mut rows = server.back();
+    assert_eq!(server.ask(client, &["SET", "k", "value"]), ok());
+    rows.flush_and_drop();
+    server.store.set_budget(1, None, StampMode::Recency);
+    assert_eq!(server.ask(client, &["EVAL", "return redis.call('GET', 'k')", "0"]).text(), "value");
+    assert_eq!(server.ask(client, &["GET", "k"]).text(), "value");
+}
+
 /// A backed database holds more than the budget: clean entries are dropped for others, and none is
 /// evicted.
 #[test]
