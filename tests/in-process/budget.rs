@@ -130,10 +130,10 @@ fn multi_queues_what_needs_no_memory() {
     assert_eq!(server.run(client, &["DISCARD"]), "+OK\r\n");
 }
 
-/// A script reads a row that is not in memory while memory is short. What was fetched for it was evicted before it ran
-/// again, and so on for ever.
+/// A script reads a row that is not in memory while memory is short. The row that was fetched for it stays until it has
+/// run, and it waited for a flush to free that row, for ever.
 #[test]
-fn a_script_keeps_the_row_that_was_fetched_for_it() {
+fn a_script_does_not_wait_for_its_own_row() {
     let mut server = TestServer::new(memory);
     let client = server.connect();
     let mut rows = server.back();

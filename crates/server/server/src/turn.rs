@@ -528,7 +528,8 @@ impl<'t> Turn<'t> {
             needs_memory |= self.flags_of(&queued.row, &queued.args.as_args()).contains(Flags::DENYOOM);
             bytes += queued.args.held_bytes();
         }
-        // A script runs in any case, and learns which of its commands may not. What was fetched for it is not evicted.
+        // A script runs in any case, and learns which of its commands may not. A row that was fetched for it stays in
+        // memory until it has run, so it must not wait for that memory.
         let is_script = row.spec.categories.contains(Categories::SCRIPTING) && row.writes != WriteClass::Nothing;
         match needs_memory || is_script && !lacked_row {
             true => Ok(self.has_room_for(scratch, session.db, bytes)? || !needs_memory),

@@ -9,7 +9,7 @@
 //! Policies cut flushed runs where the last run is cut, so the segments of a tree are about its ranges, and each lists
 //! one table of a run. In any tree there are no more segments than tables, and no segment lists two tables of one run.
 //!
-//! A large tree is cut into *stretches* of some dozens of tables, each with segments of its own, which are made when a
+//! A large tree is cut into *stretches* of about a hundred tables, each with segments of its own, which are made when a
 //! key is first looked for there. The next version of the tree keeps those in which no table has changed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
