@@ -1,7 +1,7 @@
 //! The memory budget as clients see it: what exceeds it is evicted, what was freed is available, and a write waits
 //! in between.
 
-use crate::harness::{SHARDS, TestServer, memory};
+use crate::harness::{SHARDS, TestServer, memory, request};
 use crate::reply::Reply;
 use crate::served::{Client, Served};
 use base::DbIndex;
@@ -142,6 +142,34 @@ fn a_script_does_not_wait_for_its_own_row() {
     server.store.set_budget(1, None, StampMode::Recency);
     assert_eq!(server.ask(client, &["EVAL", "return redis.call('GET', 'k')", "0"]).text(), "value");
     assert_eq!(server.ask(client, &["GET", "k"]).text(), "value");
+}
+
+/// After a flush, a hash with a time of a field stays in memory, and so does the row that is fetched for a command. A
+/// write that waited for a flush to free them was never answered.
+#[test]
+fn a_write_does_not_wait_for_what_no_flush_frees() {
+    let mut server = TestServer::new(memory);
+    let client = server.connect();
+    let mut rows = server.back();
+    let refusal = Reply::Error(OUT_OF_MEMORY.into());
+    assert_eq!(server.ask(client, &["HSET", "h", "f", "v"]), Reply::Int(1));
+    assert_eq!(server.ask(client, &["HEXPIRE", "h", "1000", "FIELDS", "1", "f"]).list(), [Reply::Int(1)]);
+    assert_eq!(server.ask(client, &["SET", "k", "value"]), ok());
+    rows.flush_and_drop();
+    server.store.set_budget(1, None, StampMode::Recency);
+    assert_eq!(server.ask(client, &["SET", "other", "v"]), refusal);
+    assert_eq!(server.ask(client, &["APPEND", "k", "v"]), refusal);
+    let reply = server.run(client, &["EVAL", "return redis.call('APPEND', 'k', 'v')", "0"]);
+    assert!(reply.starts_with(&format!("-{OUT_OF_MEMORY} script: ")), "{reply}");
+    server.store.set_budget(0, None, StampMode::Recency);
+    assert_eq!(server.ask(client, &["APPEND", "k", "v"]), Reply::Int(6));
+    // What has changed since is waited for: a flush makes it droppable.
+    server.store.set_budget(1, None, StampMode::Recency);
+    server.feed(client, &request(&[b"SET", b"other", b"v"]));
+    server.executor.run_waiting(true);
+    assert_eq!(server.replies(client), b"");
+    rows.flush_and_drop();
+    assert_eq!(server.send(client, b""), format!("-{OUT_OF_MEMORY}\r\n").into_bytes());
 }
 
 /// A backed database holds more than the budget: clean entries are dropped for others, and none is

@@ -62,8 +62,6 @@ pub struct Session {
     pub close_after_replies: bool,
     /// Until then no reply is sent and no request runs: what wrong passwords cost.
     pub held_until: Option<UnixMs>,
-    /// Its request lacked a row, which was fetched for it since.
-    pub lacked_row: bool,
     /// The wait of its last command: nothing more runs until it is over.
     pub block: Option<Block>,
     /// What the reply to its last command still lacks: nothing more runs before the last piece is written.
@@ -232,7 +230,6 @@ impl Session {
             monitor: false,
             close_after_replies: false,
             held_until: None,
-            lacked_row: false,
             block: None,
             rest: None,
             pending: None,

@@ -18,6 +18,7 @@
 //!     count of 0 does not mean that there is no entry ([`Engine::is_len_exact`]).
 //! K5. A keyspace that is not backed pays one test for each change, and one for each read that finds nothing.
 
+pub(crate) mod droppable;
 pub(crate) mod state;
 
 use crate::mem_engine::MemEngine;
@@ -161,6 +162,7 @@ impl MemEngine {
         backed.away = Counts::default();
         backed.guessed = 0;
         backed.keys = HashMap::new();
+        backed.held = 0;
         backed.dirty = Vec::new();
         backed.settling = Vec::new();
         backed.loads += 1;
@@ -177,6 +179,7 @@ impl MemEngine {
         let next = Ticket(self.last_ticket + 1);
         let Some(backed) = self.backed_mut(key.space) else { return Wanted { ticket: Ticket(0), rows: None } };
         let state = backed.keys.entry(key.bytes.into()).or_default();
+        backed.held += usize::from(state.wanted == 0);
         state.wanted += 1;
         let ticket = *state.ticket.get_or_insert(next);
         let rows = Some(backed.rows.clone());
@@ -225,6 +228,7 @@ impl MemEngine {
         let Some(backed) = self.backed_mut(key.space) else { return };
         if let Some(state) = backed.keys.get_mut(key.bytes) {
             // A keyspace that was cleared has forgotten its wants.
+            backed.held -= usize::from(state.wanted == 1);
             state.wanted = state.wanted.saturating_sub(1);
         }
         backed.tidy(key.bytes);
@@ -311,11 +315,6 @@ impl MemEngine {
             }
         }
         dropped
-    }
-
-    /// Whether a backed keyspace has entries in memory: with a flush, all of them can be dropped.
-    pub fn has_rows_in_memory(&self) -> bool {
-        self.has_backed && self.spaces.iter().flatten().any(|space| space.backed.is_some() && space.table.len() > 0)
     }
 
     /// Drops clean entries of the next stretches: those that were not used since the hand passed last, then any.
@@ -419,8 +418,7 @@ impl MemEngine {
         let state = backed.state(key.bytes);
         let entry = self.entries.entry(found.handle);
         let counts = Counts::of(&entry);
-        // The times of elements are known only in memory.
-        if backed.is_changed(state) || state.wanted > 0 || counts.timed > 0 {
+        if backed.is_changed(state) || state.stays(counts) {
             return 0;
         }
         let bytes = self.entries.cost_bytes(found.handle);

@@ -56,6 +56,7 @@ mod table;
 mod tiered;
 mod wheel;
 
+pub use backed::droppable::Droppable;
 pub use compressed::CompressedUse;
 pub use eviction::{EvictionOrder, EvictionPolicies, EvictionPolicy, EvictionScope};
 pub use hints::{MemHints, Way};

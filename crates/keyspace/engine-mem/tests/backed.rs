@@ -483,7 +483,7 @@ fn dropping_leaves_entries_of_all_buckets() {
             }
         }
     }
-    while one.engine.has_rows_in_memory() {
+    while one.engine.droppable().now {
         one.engine.drop_clean_anywhere(1_000);
     }
     assert_eq!(one.engine.len(SPACE), COUNT);

@@ -353,8 +353,7 @@ impl<'t> Turn<'t> {
         if self.is_held_back(scratch, session, row, args, reply)? {
             return Ok(true);
         }
-        let lacked_row = std::mem::take(&mut session.lacked_row);
-        if self.shared.store.is_over_budget() && !self.has_room(scratch, session, row, args, lacked_row)? {
+        if self.shared.store.is_over_budget() && !self.has_room(scratch, session, row, args)? {
             let text = error::lacks_memory(self.shared.store.why_no_flush(session.db).as_deref());
             command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
             return Ok(true);
@@ -514,24 +513,16 @@ impl<'t> Turn<'t> {
 
     /// Whether a request may run while over the memory budget: it needs no memory, or something could be evicted.
     #[cold]
-    fn has_room(
-        &self,
-        scratch: &mut Scratch,
-        session: &Session,
-        row: &Row,
-        args: &Args<'_>,
-        lacked_row: bool,
-    ) -> Result<bool, Blocked> {
+    fn has_room(&self, scratch: &mut Scratch, session: &Session, row: &Row, args: &Args<'_>) -> Result<bool, Blocked> {
         let mut needs_memory = self.flags_of(row, args).contains(Flags::DENYOOM);
         let mut bytes = args.total_bytes();
         for queued in session.queue_of(row) {
             needs_memory |= self.flags_of(&queued.row, &queued.args.as_args()).contains(Flags::DENYOOM);
             bytes += queued.args.held_bytes();
         }
-        // A script runs in any case, and learns which of its commands may not. A row that was fetched for it stays in
-        // memory until it has run, so it must not wait for that memory.
+        // A script runs in any case, and learns which of its commands may not.
         let is_script = row.spec.categories.contains(Categories::SCRIPTING) && row.writes != WriteClass::Nothing;
-        match needs_memory || is_script && !lacked_row {
+        match needs_memory || is_script {
             true => Ok(self.has_room_for(scratch, session.db, bytes)? || !needs_memory),
             false => Ok(true),
         }

@@ -17,7 +17,7 @@ use crate::store::Store;
 use crate::txn::{At, Scratch, Txn};
 use base::{DbIndex, Rng, ShardId};
 use engine::{Effect, Engine, Keyspace, NotifyClass, WriteClass};
-use engine_mem::{EvictionPolicies, StampMode};
+use engine_mem::{Droppable, EvictionPolicies, StampMode};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
@@ -184,23 +184,28 @@ impl Store {
     /// Gives back what is free in pages, a step, while over the budget; true when it is no longer.
     ///
     /// # Errors
-    /// [`Blocked::Memory`] while there is more to clean, and [`Blocked::Log`] while a checkpoint has no room for it.
+    /// [`Blocked::Memory`] while there is more to clean or to drop, and [`Blocked::Log`] while a checkpoint has no room
+    /// for it, or a flush makes more droppable.
     fn reclaim(&self, worker: usize) -> Result<bool, Blocked> {
         if self.backlog().is_full() {
             // Cleaning hands what a cleared database held to a running checkpoint.
             return if self.waits_for_checkpoint(worker) { Err(Blocked::Log) } else { Err(Blocked::Memory) };
         }
-        let (mut goes_on, mut has_rows) = (false, false);
+        let (mut goes_on, mut droppable) = (false, Droppable::default());
         for shard in self.shard_ids() {
             match self.lock_one(shard, worker) {
                 None => goes_on = true,
                 Some(mut held) => {
-                    has_rows |= held.engine.has_rows_in_memory();
                     goes_on |= held.engine.drop_clean(RECLAIM_BYTES) > 0;
                     goes_on |= match &mut held.engine {
                         ShardEngine::Memory(engine) => engine.clean_thoroughly(RECLAIM_STEP),
                         other => other.clean(RECLAIM_STEP),
                     };
+                    if !goes_on {
+                        let of_shard = held.engine.droppable();
+                        droppable.now |= of_shard.now;
+                        droppable.after_flush |= of_shard.after_flush;
+                    }
                     self.unlock_one(held);
                 }
             }
@@ -210,8 +215,9 @@ impl Store {
         }
         match () {
             () if goes_on => Err(Blocked::Memory),
-            // What is dirty can be dropped when it is flushed. The end of the flush wakes the worker.
-            () if has_rows && self.pressure.want() => Err(Blocked::Log),
+            // The end of the flush wakes the worker.
+            () if droppable.after_flush && self.pressure.want() => Err(Blocked::Log),
+            () if droppable.now => Err(Blocked::Memory),
             () => Ok(false),
         }
     }

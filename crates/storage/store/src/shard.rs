@@ -8,7 +8,7 @@ use engine::{
     Due, Effect, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Key, Left, NewEntry, ScanStep, Ticket, Type,
     Usage, Value, WalkProgress, Wanted,
 };
-use engine_mem::MemEngine;
+use engine_mem::{Droppable, MemEngine};
 use value::Big;
 
 /// What a shard's lock guards. What a read needs comes first.
@@ -100,9 +100,12 @@ impl ShardEngine {
         }
     }
 
-    /// Whether there are entries that rows hold, or will hold when they are flushed.
-    pub(crate) fn has_rows_in_memory(&self) -> bool {
-        matches!(self, Self::Memory(engine) if engine.has_rows_in_memory())
+    /// What can be dropped of entries that rows hold, or will hold when they are flushed.
+    pub(crate) fn droppable(&self) -> Droppable {
+        match self {
+            Self::Memory(engine) => engine.droppable(),
+            Self::Other(_) => Droppable::default(),
+        }
     }
 
     /// See [`MemEngine::take_over`].

@@ -13,6 +13,8 @@ pub struct Backed {
     pub(super) keeper: Arc<dyn Keeper>,
     /// Keys that are not simply clean or unknown.
     pub(super) keys: HashMap<Box<[u8]>, State>,
+    /// How many of them a command wants.
+    pub(super) held: usize,
     pub(super) away: Counts,
     /// The epoch of what changes now; the first is 1.
     pub(super) epoch: u32,
@@ -76,12 +78,21 @@ pub struct Shown {
     pub(super) fields: PackedFields,
 }
 
+impl State {
+    /// Whether an entry stays in memory, changed or not: a command wants it, or it is a hash with times of fields.
+    /// These are known only in memory.
+    pub(super) fn stays(&self, entry: Counts) -> bool {
+        self.wanted > 0 || entry.timed > 0
+    }
+}
+
 impl Backed {
     pub(super) fn new(rows: Arc<dyn Rows>, away: Counts, keeper: Arc<dyn Keeper>) -> Self {
         Self {
             rows,
             keeper,
             keys: HashMap::new(),
+            held: 0,
             away,
             epoch: 1,
             installed: 0,
@@ -109,6 +120,22 @@ impl Backed {
         let state = self.state(key.bytes);
         let is_known = self.is_changed(state) || state.is_absent || self.cleared > self.installed;
         !is_known && self.rows.may_have(key)
+    }
+
+    /// How many keys a flush has to write, those of one that runs among them.
+    pub(super) fn changed_len(&self) -> usize {
+        self.dirty.len() + self.flush.as_ref().map_or(0, |flush| flush.keys.len())
+    }
+
+    /// These keys.
+    pub(super) fn changed_keys(&self) -> impl Iterator<Item = &[u8]> {
+        let flushing = self.flush.iter().flat_map(|flush| &flush.keys);
+        self.dirty.iter().chain(flushing).map(|key| &**key)
+    }
+
+    /// The keys that a command wants.
+    pub(super) fn held_keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.keys.iter().filter(|(_, state)| state.wanted > 0).map(|(key, _)| &**key)
     }
 
     /// Forgets the state of a key of which nothing is known any more.

@@ -130,10 +130,7 @@ impl Executor {
                         self.waiting_for_room.push(id);
                     }
                     _ if connection.session.has_work() => self.working.push_back(id),
-                    store::Blocked::Fetch => {
-                        connection.session.lacked_row = true;
-                        self.fetching.lack(id, self.scratch.take_wants());
-                    }
+                    store::Blocked::Fetch => self.fetching.lack(id, self.scratch.take_wants()),
                     _ => self.waiting.push(id),
                 }
                 break;
