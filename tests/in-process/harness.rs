@@ -105,6 +105,12 @@ pub fn ticketed(engine: engine_mem::MemEngine) -> ShardEngine {
     ShardEngine::Other(Box::new(FetchingEngine::with_tickets(engine)))
 }
 
+/// The memory engine inside one that has every row, but leaves of trees only when they are fetched. For stores that
+/// look for such leaves ([`Notices::ask_for_leaves`](store::Notices::ask_for_leaves)).
+pub fn leafless(engine: engine_mem::MemEngine) -> ShardEngine {
+    ShardEngine::Other(Box::new(FetchingEngine::with_leaves(engine, Rng::new(13))))
+}
+
 /// Reads of rows, which are made when the test says so, and what has come of them.
 #[derive(Clone, Default)]
 pub struct Io {

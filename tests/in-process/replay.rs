@@ -9,7 +9,7 @@
 //! R5. Records replayed over the rows of an earlier flush give the server's digest.
 
 use crate::compression::pass_of;
-use crate::harness::{BackedRows, TestServer, fetching, memory, request, store, ticketed};
+use crate::harness::{BackedRows, TestServer, fetching, leafless, memory, request, store, ticketed};
 use base::random::splitmix64;
 use base::{Clock, DbIndex, KeyspaceId, Lsn, Rng};
 use differential::generate::{CONNECTIONS, Generator};
@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use store::compression::{Codec, Pass, Settings};
 use store::{RecordSink, RecoveryPoints, Scratch};
+use value::{Limits, absent};
 
 const ROUNDS: u64 = 60;
 const REQUESTS: usize = 1000;
@@ -101,6 +102,63 @@ impl Side {
         }
         replies
     }
+}
+
+/// Rounds over trees with absent leaves, and requests of each.
+const LEAF_ROUNDS: u64 = 24;
+const LEAF_REQUESTS: usize = 500;
+
+/// R1 to R3 over trees whose leaves are absent, each with even chance whenever a command reads or edits the tree.
+/// Collections are trees from the first element on.
+#[test]
+fn random_commands_over_absent_leaves_answer_as_in_memory() {
+    let generator = Generator::new(&grammar::load(&grammar::families()).expect("the grammars parse"), false);
+    let mut fetches = 0;
+    for round in 0..LEAF_ROUNDS {
+        let mut seed = round + 5_000;
+        let mut rng = Rng::new(splitmix64(&mut seed));
+        let steps = generator.sequence(&mut rng, LEAF_REQUESTS);
+        let (mut plain, mut slow) = (Side::new(memory), Side::new(leafless));
+        slow.server.store.notices.ask_for_leaves();
+        for side in [&plain, &slow] {
+            let limits = &side.server.store.packed;
+            for set in [Limits::set_hash_entries, Limits::set_set_entries, Limits::set_set_intset_entries] {
+                set(limits, 0);
+            }
+            limits.set_zset_entries(0);
+            limits.set_list_size(1);
+        }
+        let mut queued_own_words = Side::nothing_queued();
+        for (number, step) in steps.iter().enumerate() {
+            let Some(bytes) = request_of(step) else {
+                plain.reopen(step.connection);
+                slow.reopen(step.connection);
+                continue;
+            };
+            let (expected, got) = (plain.run(step.connection, &bytes), slow.run(step.connection, &bytes));
+            assert!(!absent::is_waiting(), "round {round}, step {number}: {step} leaves the thread waiting");
+            let shown = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(300)]).into_owned();
+            let is_compared = is_compared(step, &[], &mut queued_own_words);
+            assert!(
+                expected == got || !is_compared,
+                "round {round}, step {number}: {step} was answered {:?}, and with absent leaves {:?}",
+                shown(&expected),
+                shown(&got)
+            );
+            if number % COMPARED_EVERY == 0 {
+                let ms = rng.below(5_000);
+                plain.server.pass_ms(ms);
+                slow.server.pass_ms(ms);
+                absent::waiting(|| slow.server.assert_replica_agrees());
+            }
+        }
+        absent::waiting(|| slow.server.assert_replica_agrees());
+        let now = plain.server.clock.now_ms();
+        let digest = absent::waiting(|| slow.server.store.digest(now));
+        assert_eq!(plain.server.store.digest(now), digest, "round {round}");
+        fetches += slow.server.rounds;
+    }
+    assert!(fetches > 100, "{fetches} rounds of reads");
 }
 
 /// Commands whose replies follow the order in which keys are walked, or count entries that no flush has counted yet.

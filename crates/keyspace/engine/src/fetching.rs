@@ -1,6 +1,7 @@
 //! An engine that answers [`Fetch`] although the engine inside has every row: what holds over it holds over engines
 //! whose rows are not all in memory. Without tickets it asks at random, and the rows arrive without a read. With
-//! tickets it asks for every row, and a row is in memory only after a test has read it.
+//! tickets it asks for every row, and a row is in memory only after a test has read it. With leaves every row is there,
+//! but leaves of trees are absent: each with even chance, anew for each read and each edit.
 //!
 //! F1. A row that was asked for and not given is pinned: the command that runs again finds it.
 //! F2. A fetch after a change under the same lock would leave half a command behind, so it is a bug of the command
@@ -16,6 +17,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 use value::Big;
+use value::absent::aside::Aside;
 
 /// Lockings a pinned row stays for: more than a command needs to run again, few enough that rows are asked for again.
 const PINNED_LOCKINGS: u32 = 8;
@@ -38,6 +40,8 @@ enum Residence {
     Random(Rng, HashMap<Place, u32>),
     /// Those that have come for a ticket.
     Ticketed(Tickets),
+    /// All, but for leaves of trees.
+    Leaves(Rng, Arc<Aside>),
 }
 
 /// Rows that come for tickets.
@@ -86,10 +90,16 @@ impl<E: Engine> FetchingEngine<E> {
         Self { inner, rows: Residence::Ticketed(Tickets::default()), changed: false, lockings: 0 }
     }
 
+    /// Has leaves of trees leave memory.
+    pub fn with_leaves(inner: E, rng: Rng) -> Self {
+        Self { inner, rows: Residence::Leaves(rng, Arc::default()), changed: false, lockings: 0 }
+    }
+
     fn fetch(&mut self, key: &Key<'_>) -> Result<(), Fetch> {
         let place = (key.space, key.hash);
         let is_there = match &mut self.rows {
             Residence::Ticketed(tickets) => tickets.resident.contains(&place),
+            Residence::Leaves(..) => true,
             Residence::Random(rng, pinned) => {
                 let is_pinned = pinned.contains_key(&place);
                 // Pinned from now on, whether it is given or asked for.
@@ -116,6 +126,15 @@ impl<E: Engine> FetchingEngine<E> {
                 tickets.asked.remove(&place);
                 tickets.resident.insert(place);
             }
+            Residence::Leaves(..) => {}
+        }
+    }
+
+    /// Has leaves of a tree leave memory, but for those that are held.
+    fn take_leaves(&mut self, key: &Key<'_>) {
+        let Residence::Leaves(rng, aside) = &mut self.rows else { return };
+        if let Ok(Some(Entry { value: Value::Big(_), .. })) = self.inner.read(key, false) {
+            self.inner.reform(key, &mut |tree| aside.take(tree, &mut || rng.one_in(2)));
         }
     }
 }
@@ -130,12 +149,14 @@ impl<E: Engine> Engine for FetchingEngine<E> {
             Residence::Ticketed(Tickets { resident, wanted, .. }) => {
                 resident.retain(|place| wanted.contains_key(place))
             }
+            Residence::Leaves(..) => {}
         }
         self.inner.set_time(now);
     }
 
     fn read(&mut self, key: &Key<'_>, touch: bool) -> Result<Option<Entry<'_>>, Fetch> {
         self.fetch(key)?;
+        self.take_leaves(key);
         self.inner.read(key, touch)
     }
 
@@ -203,6 +224,7 @@ impl<E: Engine> Engine for FetchingEngine<E> {
     }
 
     fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left> {
+        self.take_leaves(key);
         self.written(key);
         self.inner.edit(key, kind, changes)
     }

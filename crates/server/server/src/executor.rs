@@ -51,6 +51,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use store::{RecordSink, Scratch, Store};
+use value::absent;
 
 /// Requests executed together. Larger batches were not faster, since 16 misses in flight keep the memory busy.
 const BATCH_LEN: usize = 32;
@@ -320,7 +321,7 @@ impl Executor {
     pub fn upkeep(&mut self, shard: base::ShardId) -> bool {
         let has_more = match self.is_data_paused() {
             true => self.shared.store.upkeep_of_pages(shard, self.worker, &mut self.scratch),
-            false => self.shared.store.upkeep(shard, self.worker, &mut self.scratch),
+            false => absent::waiting(|| self.shared.store.upkeep(shard, self.worker, &mut self.scratch)),
         };
         self.fetch_for_upkeep(shard);
         has_more
@@ -409,7 +410,7 @@ impl Executor {
         }
         let begun_ns = self.stats.now();
         loop {
-            match catch_unwind(AssertUnwindSafe(|| rest.write_piece(reply))) {
+            match catch_unwind(AssertUnwindSafe(|| absent::waiting(|| rest.write_piece(reply)))) {
                 Ok(true) if reply.len() < PIECE_BYTES && self.stats.now().saturating_sub(begun_ns) < STEPS_NS => {
                     continue;
                 }

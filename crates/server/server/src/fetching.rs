@@ -87,17 +87,12 @@ pub struct Read {
 impl Read {
     /// Reads the row and notifies every waiter. May wait for a device.
     pub fn run(self) {
-        let mut row = Vec::new();
-        let found = match &self.want.rows {
-            None => Ok(None),
-            Some(rows) => match rows.get(&self.want.key, &mut row) {
-                Ok(is_there) => Ok(is_there.then(|| row.into())),
-                Err(error) => {
-                    let text = self.want.unreadable(&error);
-                    tracing::error!("{text}");
-                    Err(text.into())
-                }
-            },
+        let found = match self.want.read() {
+            Ok(row) => Ok(row.map(Arc::from)),
+            Err(text) => {
+                tracing::error!("{text}");
+                Err(text.into())
+            }
         };
         self.fetches.end(&self.want, &found);
     }
@@ -199,6 +194,7 @@ mod tests {
             ticket,
             rows: Some(rows.clone()),
             is_loaded: false,
+            leaf: None,
         }
     }
 

@@ -21,11 +21,13 @@ use command::watchers::{self, Sender};
 use command::{Args, Categories, Ctx, Flags, KeyFlags, Locks, Run, Session, Stop};
 use engine::{Fetch, Keyspace};
 use proto::{ReplyBuffer, ReplyMark};
+use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use store::pressure::FlushFailure;
 use store::{Admission, At, Blocked, LockSet, RecordSink, Scratch, Txn, Way, WriteClass};
+use value::absent::{self, Absent};
 
 /// What requests need of their worker, apart from the connection.
 pub struct Turn<'t> {
@@ -179,7 +181,7 @@ impl<'t> Turn<'t> {
                 connection.reply.ok();
             }
             Ok(Err(blocked)) => return Err(blocked),
-            Err(_) => self.panicked(connection, row, mark),
+            Err(payload) => self.unwound(scratch, connection, row, mark, payload)?,
         }
         let Connection { session, reply, watching, .. } = connection;
         session.locks_all = false;
@@ -236,6 +238,11 @@ impl<'t> Turn<'t> {
                 reply.rewind(mark);
                 return false;
             }
+            // The path of all requests asks for it.
+            Err(payload) if payload.is::<Absent>() => {
+                reply.rewind(mark);
+                return false;
+            }
             Err(_) => {
                 self.panicked(connection, row, mark);
                 return true;
@@ -285,6 +292,37 @@ impl<'t> Turn<'t> {
         {
             connection.held.hold(connection.reply.len_before(mark), lsn);
         }
+    }
+
+    /// A request has unwound, with nothing changed: it lacks a leaf of a tree, or has met a bug.
+    ///
+    /// # Errors
+    /// [`Blocked::Fetch`] for an absent leaf.
+    #[cold]
+    fn unwound(
+        &mut self,
+        scratch: &mut Scratch,
+        connection: &mut Connection,
+        row: &Row,
+        mark: ReplyMark,
+        payload: Box<dyn Any + Send>,
+    ) -> Result<(), Blocked> {
+        let Ok(Absent { leaf, error }) = absent::of_payload(payload) else {
+            self.panicked(connection, row, mark);
+            return Ok(());
+        };
+        let Connection { session, reply, .. } = connection;
+        reply.rewind(mark);
+        session.rest = None;
+        let Some(error) = error else {
+            scratch.want_leaf(leaf);
+            return Err(Blocked::Fetch);
+        };
+        let why = store::unreadable_leaf(&error);
+        tracing::error!("{why}");
+        command::gate::refuse_unreadable(session, self.stats, row, &why, reply);
+        self.before = self.stats.now();
+        Ok(())
     }
 
     #[cold]

@@ -177,7 +177,7 @@ impl Drop for Running<'_> {
             std::process::abort();
         }
         self.0.scratch.notices.clear();
-        self.0.scratch.wants.clear();
+        self.0.scratch.forget_wants();
         self.0.store.unlock(std::mem::take(&mut self.0.held));
     }
 }

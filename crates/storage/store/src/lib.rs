@@ -62,4 +62,4 @@ pub use recovery_points::RecoveryPoints;
 pub use store::{Store, StoreOptions, Wake};
 pub use survey::{Survey, SurveyStep};
 pub use txn::{At, Scratch, Txn};
-pub use wants::want::Want;
+pub use wants::want::{Want, unreadable_leaf};

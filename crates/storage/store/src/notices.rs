@@ -57,7 +57,7 @@ pub trait Announce: Send + Sync {
 /// Notices on their way, and what is asked for.
 #[derive(Default)]
 pub struct Notices {
-    /// Classes of events asked for, and above them [`CHANGES`].
+    /// Classes of events asked for, and above them [`CHANGES`] and [`LEAVES`].
     asked: AtomicU32,
     outbox: Mutex<Vec<Batch>>,
     /// Held by the thread that announces.
@@ -74,6 +74,9 @@ struct Batch {
 /// Changes of keys are asked for.
 const CHANGES: u32 = 1 << 16;
 
+/// Leaves of trees may be rows, so that a change has to look for those that are not in memory.
+const LEAVES: u32 = 1 << 17;
+
 impl Notices {
     /// Sets the announcer; once, before the first command.
     pub fn set_announcer(&self, announcer: Arc<dyn Announce>) {
@@ -85,7 +88,7 @@ impl Notices {
     pub fn ask_for_events(&self, classes: NotifyClass) {
         let is_told = classes.intersects(NotifyClass::KEYSPACE | NotifyClass::KEYEVENT);
         let classes = if is_told { classes } else { NotifyClass::empty() };
-        let change = |asked: u32| Some(asked & CHANGES | u32::from(classes.bits()));
+        let change = |asked: u32| Some(asked & (CHANGES | LEAVES) | u32::from(classes.bits()));
         // The closure never gives `None`, so neither does the update fail.
         let _ = self.asked.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
     }
@@ -98,12 +101,22 @@ impl Notices {
         };
     }
 
+    /// From now on leaves of trees may be rows.
+    pub fn ask_for_leaves(&self) {
+        self.asked.fetch_or(LEAVES, Ordering::Relaxed);
+    }
+
+    /// Whether leaves of trees may be rows.
+    pub(crate) fn ask_leaves(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) & LEAVES != 0
+    }
+
     /// The classes asked for.
     pub fn classes(&self) -> NotifyClass {
         NotifyClass::from_bits_truncate(self.asked.load(Ordering::Relaxed) as u16)
     }
 
-    /// Whether a change to a key makes a notice of any kind.
+    /// Whether a change to a key makes a notice of any kind, or has to look for leaves.
     #[inline]
     pub fn any(&self) -> bool {
         self.asked.load(Ordering::Relaxed) != 0

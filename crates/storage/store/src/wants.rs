@@ -13,7 +13,8 @@ use base::ShardId;
 use engine::{Engine, Got, Key, Ticket, Wanted};
 use std::io;
 use std::sync::atomic::Ordering;
-use want::Want;
+use value::cold::{Cold, absent};
+use want::{NO_SHARD, Want};
 
 impl Scratch {
     /// The rows that the last command lacked, each as often as it asked for it. Empty unless it was answered
@@ -29,7 +30,31 @@ impl Scratch {
             return;
         }
         let (space, hash, key) = (key.space, key.hash, key.bytes.into());
-        self.wants.push(Want { shard, space, hash, key, ticket: Ticket(0), rows: None, is_loaded: false });
+        self.wants.push(Want { shard, space, hash, key, ticket: Ticket(0), rows: None, is_loaded: false, leaf: None });
+    }
+
+    /// Notes that the command that was run last lacks a leaf.
+    pub fn want_leaf(&mut self, leaf: Cold) {
+        self.wants.push(Want::of_leaf(leaf));
+    }
+
+    /// From its first change on, the running command reads absent leaves at once: half of it must not be left behind.
+    /// Until its wants are forgotten.
+    pub(crate) fn wait_for_leaves(&mut self) {
+        if !std::mem::replace(&mut self.waits_for_leaves, true) {
+            absent::begin_waiting();
+            // Any want has the end of the command look here.
+            self.wants.push(Want::of_nothing());
+        }
+    }
+
+    /// The command has run, or will not run any more.
+    #[cold]
+    pub(crate) fn forget_wants(&mut self) {
+        self.wants.clear();
+        if std::mem::take(&mut self.waits_for_leaves) {
+            absent::end_waiting();
+        }
     }
 
     /// Asks the engines for tickets, still under the locks; without a fetch, what was noted is forgotten.
@@ -39,7 +64,7 @@ impl Scratch {
             held.get(want.shard).engine.release(&want.key());
         }
         if !is_fetch {
-            return self.wants.clear();
+            return self.forget_wants();
         }
         // Wants of an earlier command that were never taken are of other shards.
         self.wants.retain(|want| held.has(want.shard));
@@ -56,7 +81,7 @@ impl HeldShards<'_> {
     #[cold]
     pub(crate) fn load(&mut self, wants: &mut [Want]) -> io::Result<()> {
         let (mut row, mut result) = (Vec::new(), Ok(()));
-        for want in wants.iter_mut().filter(|want| !want.is_loaded) {
+        for want in wants.iter_mut().filter(|want| !want.is_loaded && want.shard != NO_SHARD) {
             let engine = &mut self.get(want.shard).engine;
             let Wanted { ticket, rows } = engine.want(&want.key());
             want.is_loaded = true;
@@ -80,6 +105,9 @@ impl Store {
     /// Puts a row that was read into memory; `None` when there is none. A ticket that is void changes nothing. Over the
     /// memory budget others leave the shard for it.
     pub fn install(&self, want: &Want, row: Option<&[u8]>) {
+        if want.leaf.is_some() {
+            return;
+        }
         let mut held = self.lock_patiently(want.shard);
         let is_new = held.engine.install(&want.key(), want.ticket, row);
         if is_new && self.tier.get().is_some() {
@@ -104,7 +132,7 @@ impl Store {
         self.unlock_one(held);
         let Some(Wanted { ticket, rows }) = wanted else { return Ok(None) };
         let (space, hash, bytes) = (key.space, key.hash, key.bytes.into());
-        let want = Want { shard, space, hash, key: bytes, ticket, rows, is_loaded: false };
+        let want = Want { shard, space, hash, key: bytes, ticket, rows, is_loaded: false, leaf: None };
         if let Err(error) = self.read_in(&want) {
             self.release(&[want]);
             return Err(error);
@@ -117,13 +145,14 @@ impl Store {
     /// # Errors
     /// When the row cannot be read.
     pub fn read_in(&self, want: &Want) -> io::Result<()> {
-        let Some(rows) = &want.rows else { return Ok(()) };
-        let mut row = Vec::new();
-        match rows.get(&want.key, &mut row) {
-            Ok(is_there) => self.install(want, is_there.then_some(&row)),
-            Err(error) => {
+        if !want.is_read() {
+            return Ok(());
+        }
+        match want.read() {
+            Ok(row) => self.install(want, row.as_deref()),
+            Err(why) => {
                 self.withdraw(want);
-                return Err(io::Error::other(want.unreadable(&error)));
+                return Err(io::Error::other(why));
             }
         }
         Ok(())
@@ -131,6 +160,9 @@ impl Store {
 
     /// A row could not be read: the next command that wants it has it read again.
     pub fn withdraw(&self, want: &Want) {
+        if want.leaf.is_some() {
+            return;
+        }
         let mut held = self.lock_patiently(want.shard);
         held.engine.withdraw(&want.key(), want.ticket);
         self.unlock_one(held);
@@ -138,6 +170,9 @@ impl Store {
 
     /// Installs the row if reading it takes no I/O. False, with nothing done, when it does.
     pub fn install_at_once(&self, want: &Want, buffer: &mut Vec<u8>) -> bool {
+        if let Some(leaf) = &want.leaf {
+            return leaf.is_thawed();
+        }
         let Some(rows) = &want.rows else { return false };
         buffer.clear();
         match rows.try_get(&want.key, buffer) {
@@ -150,7 +185,7 @@ impl Store {
 
     /// The command that wanted these rows has run, or will not run any more: they may leave memory.
     pub fn release(&self, wants: &[Want]) {
-        for want in wants {
+        for want in wants.iter().filter(|want| want.leaf.is_none()) {
             let mut held = self.lock_patiently(want.shard);
             held.engine.release(&want.key());
             self.drop_if_read_once(&mut held, &want.key());

@@ -13,6 +13,7 @@ use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::DbIndex;
 use base::integer::parse_integer;
 use std::collections::BTreeSet;
+use value::absent;
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&MULTI, &EXEC, &DISCARD, &WATCH, &UNWATCH];
@@ -80,7 +81,8 @@ fn exec(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let Some(transaction) = ctx.session.transaction.take() else { return Ok(()) };
     ctx.session.watch = Default::default();
     ctx.session.running = Some(transaction.queue.len());
-    let ran = run(ctx, &transaction);
+    // The queue has left the session, so that the request could not run again.
+    let ran = absent::waiting(|| run(ctx, &transaction));
     ctx.session.running = None;
     ran
 }

@@ -44,21 +44,38 @@ pub struct Absent {
 }
 
 thread_local! {
-    /// Whether this thread waits for rows.
-    static IS_WAITING: Cell<bool> = const { Cell::new(false) };
+    /// How many have this thread wait for rows.
+    static WAITS: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Runs what reads absent leaves at once, and waits for the device: on threads that may block, and where stopping would
 /// leave half a change behind. It unwinds only when a row cannot be read.
 pub fn waiting<R>(run: impl FnOnce() -> R) -> R {
-    struct Reset(bool);
-    impl Drop for Reset {
+    struct End;
+    impl Drop for End {
         fn drop(&mut self) {
-            IS_WAITING.set(self.0);
+            end_waiting();
         }
     }
-    let _reset = Reset(IS_WAITING.replace(true));
+    begin_waiting();
+    let _end = End;
     run()
+}
+
+/// Has this thread wait for rows until [`end_waiting`], where what is to run is not at hand as for [`waiting`]. Both
+/// may be within each other, and end in any order.
+pub fn begin_waiting() {
+    WAITS.set(WAITS.get() + 1);
+}
+
+/// Ends what [`begin_waiting`] has begun.
+pub fn end_waiting() {
+    WAITS.set(WAITS.get() - 1);
+}
+
+/// Whether this thread waits for rows.
+pub fn is_waiting() -> bool {
+    WAITS.get() > 0
 }
 
 /// Runs what may need an absent leaf.
@@ -93,7 +110,7 @@ pub fn of_payload(payload: Box<dyn Any + Send>) -> Result<Absent, Box<dyn Any + 
 
 /// Appends the bytes of a leaf that is not in memory, or unwinds.
 pub(crate) fn read(leaf: &Cold, rows: &dyn LeafRows, out: &mut Vec<u8>) {
-    let error = match IS_WAITING.get() {
+    let error = match is_waiting() {
         false => None,
         true => match leaf.read_row(rows, out) {
             Ok(()) => return,

@@ -87,7 +87,7 @@ impl Executor {
     /// Parks the connections whose requests lack rows, and has those rows read and the next ones of each connection.
     pub(super) fn park_for_rows(&mut self) {
         for (id, wants) in std::mem::take(&mut self.fetching.lacking) {
-            if wants.iter().all(|want| want.rows.is_none()) {
+            if !wants.iter().any(Want::is_read) {
                 // They arrive without a read.
                 self.shared.store.release(&wants);
                 self.waiting.push(id);

@@ -6,6 +6,7 @@ use super::{Executor, STEPS_NS, deliver};
 use crate::others::{Unrun, among};
 use crate::turn::Turn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use value::absent;
 
 /// Milliseconds after which a write that waits for room is tried again without being woken.
 const ROOM_PATIENCE_MS: i64 = 50;
@@ -43,7 +44,7 @@ impl Executor {
         if let Some(pending) = &mut connection.session.pending {
             let begun_ns = self.stats.now();
             loop {
-                match catch_unwind(AssertUnwindSafe(|| pending.step())) {
+                match catch_unwind(AssertUnwindSafe(|| absent::waiting(|| pending.step()))) {
                     // The thread that does the step wakes the connection.
                     Ok(true) if pending.is_elsewhere() => return,
                     Ok(true) if self.stats.now().saturating_sub(begun_ns) < STEPS_NS => continue,

@@ -11,14 +11,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use types::Kept;
 use value::cold::Keeper;
+use value::{Big, Body, Slot};
 
 impl Txn<'_> {
     /// Applies the effect, and returns what an edit leaves; `None` for others.
     #[inline]
     pub(super) fn apply_as_it_is(&mut self, effect: &Effect<'_>) -> Option<Left> {
+        let is_told = self.store.notices.any();
+        if is_told && self.store.notices.ask_leaves() {
+            self.reach_leaves(effect);
+        }
         self.changed = true;
         self.scratch.changes += 1;
-        let is_told = self.store.notices.any();
         let created = if is_told { self.created_by(effect) } else { None };
         if let Effect::Edit { key, .. } | Effect::Replace { key, .. } = effect
             && self.shard(key).engine.expiring_len(key.space) > 0
@@ -42,6 +46,25 @@ impl Txn<'_> {
             self.record(effect);
         }
         left
+    }
+
+    /// Before a change where leaves of trees may be rows. The first of a command is tried in a clone. It unwinds when
+    /// it needs an absent leaf, with nothing changed. From then on absent leaves are read at once.
+    #[cold]
+    #[inline(never)]
+    fn reach_leaves(&mut self, effect: &Effect<'_>) {
+        let store = self.store;
+        if let (false, Effect::Edit { key, kind, changes }) = (self.changed, effect)
+            && let Ok(Some(entry)) = self.shard(key).engine.read(key, false)
+            && let Value::Big(tree) = entry.value
+            && tree.may_have_rows()
+        {
+            let mut clone = Big::clone(tree);
+            let body = Body::Big(&mut clone);
+            let mut slot = Slot { body, encoding: entry.encoding, limits: &store.packed, hasher: &store.hasher };
+            value::apply(*kind, &mut slot, changes);
+        }
+        self.scratch.wait_for_leaves();
     }
 
     /// An entry was changed by this effect: flags its watchers, and marks its waiters ready.

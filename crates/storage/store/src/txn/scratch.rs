@@ -53,6 +53,8 @@ pub struct Scratch {
     pub(crate) serving: Serving,
     /// Rows that the running command lacks.
     pub(crate) wants: Vec<Want>,
+    /// The running command has changed something where leaves may be absent.
+    pub(crate) waits_for_leaves: bool,
 }
 
 impl Scratch {
