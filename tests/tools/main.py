@@ -25,6 +25,7 @@ import promotions
 import repairs
 import replicas
 import signals
+import ssdbs
 import supervisor
 import rows
 import tiers
@@ -41,7 +42,7 @@ def main():
             return 1 if tools.failed else 0
         for area in (
             backup, caches, dictionaries, history, imports, logs, exports, follows, replicas, cuts, promotions, moves,
-            page, repairs, signals, supervisor, rows, tiers, objects, installed,
+            page, repairs, signals, supervisor, rows, tiers, objects, installed, ssdbs,
         ):
             area.run(tools)
         return 1 if tools.failed else 0

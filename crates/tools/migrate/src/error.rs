@@ -54,6 +54,88 @@ pub enum MigrateError {
         /// What came instead.
         received: String,
     },
+    /// An SSDB cannot be reached, or has ended the connection.
+    #[error("SSDB {ssdb}: {source}")]
+    SsdbConnection {
+        /// Its address.
+        ssdb: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// What answers is no SSDB, or says something that none says.
+    #[error("SSDB {ssdb} answers {received:?}, expected {expected}")]
+    SsdbReply {
+        /// Its address.
+        ssdb: String,
+        /// What was expected.
+        expected: &'static str,
+        /// What came instead.
+        received: String,
+    },
+    /// An SSDB answers an error.
+    #[error("SSDB {ssdb} refuses {request}: {reply}; give its password as ssdb://:PASSWORD@HOST:PORT if it has one")]
+    SsdbRefused {
+        /// Its address.
+        ssdb: String,
+        /// The request.
+        request: String,
+        /// Its reply.
+        reply: String,
+    },
+    /// An SSDB does not say what changes.
+    #[error(
+        "SSDB {ssdb} has data and an empty binlog, so its changes cannot be followed: set replication.binlog to yes there \
+         and restart it, or, if it is yes, change one key; then start this command again"
+    )]
+    SsdbBinlog {
+        /// Its address.
+        ssdb: String,
+    },
+    /// The end was asked for too early.
+    #[error("stopped {when}; {target} has a part of the data, and the same command continues")]
+    SsdbStopped {
+        /// The database.
+        target: String,
+        /// When.
+        when: &'static str,
+    },
+    /// Something of an SSDB cannot be taken.
+    #[error(
+        "{target}: {failure}; to leave such things out, start again with --partial. SSDB may have a key, a hash, a zset and \
+         a queue of one name, and Onggi has one of them"
+    )]
+    SsdbUntaken {
+        /// The database.
+        target: String,
+        /// The request, and why.
+        failure: String,
+    },
+    /// The server that receives a copy cannot be reached, or has ended the connection.
+    #[error("{target}: {source}")]
+    TargetConnection {
+        /// Its address.
+        target: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The server that receives a copy answers an error.
+    #[error("{target} refuses {request}: {reply}")]
+    TargetRefused {
+        /// Its address.
+        target: String,
+        /// The request.
+        request: String,
+        /// Its error.
+        reply: String,
+    },
+    /// The database that is to receive a copy is in use.
+    #[error("{target} has {found}; name a database that is empty")]
+    TargetHasData {
+        /// The database.
+        target: String,
+        /// What is in it.
+        found: String,
+    },
     /// The operating system refused.
     #[error(transparent)]
     Fs(#[from] FsError),

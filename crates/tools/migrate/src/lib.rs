@@ -10,6 +10,8 @@
 //!
 //! primary --receive--> FILE, and with --follow: --load--> store and log <--commands-- primary
 //!
+//! SSDB --rows, and entries of its binlog--> requests --> a running server
+//!
 //! memcached --names, then items--> store --entries--> Feed
 //!
 //! append-only log --play: all read, then run--> store --report, entries--> Feed
@@ -46,6 +48,7 @@ mod room;
 mod runs;
 mod save;
 mod sift;
+mod ssdb;
 
 pub use appendonly::examine_log;
 pub use appendonly::{Log, Part, is_append_only};
@@ -59,6 +62,7 @@ pub use import::{Import, Imported, ImportedLog, import, import_log};
 pub use pen::Exported;
 pub use report::{report, report_log};
 pub use save::RdbFile;
+pub use ssdb::{Ssdb, SsdbAddressError, SsdbCopied, SsdbCopy, SsdbEvent, SsdbProgress, SsdbRows, Target, copy_ssdb};
 
 /// Most databases that a server can have: the upper bound of `databases`.
 pub(crate) const DATABASES_MAX: u32 = 65_536;

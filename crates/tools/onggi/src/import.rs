@@ -1,10 +1,11 @@
 //! `onggi import`: converts an RDB file, append-only files, or the data of a running Redis or Valkey to a data
-//! directory.
+//! directory, and copies a running SSDB into a running server.
 
 mod cache;
 mod figures;
 mod follow;
 mod pace;
+mod ssdb;
 
 use crate::progress::Progress;
 use crate::report::{JsonArg, Report};
@@ -15,7 +16,7 @@ use base::clock::SystemClock;
 use base::random::{Entropy, OsEntropy};
 use clap::Args;
 use inspect::text::{count, size};
-use migrate::{Cache, Contents, Examination, Import, Log, MigrateError, Untaken};
+use migrate::{Cache, Contents, Examination, Import, Log, MigrateError, Ssdb, Untaken};
 use replication::Primary;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ Example:
   onggi import /var/lib/redis/appendonlydir --dir /var/lib/onggi
   onggi import redis://10.0.0.7:6379 --dir /var/lib/onggi --follow
   onggi import memcached://10.0.0.7:11211 --dir /var/lib/onggi
+  onggi import ssdb://10.0.0.7:8888 --to redis://127.0.0.1:6379/0 --follow
   onggi --dir /var/lib/onggi";
 
 /// Makes a data directory from an RDB file, from append-only files, or from a running server: of Redis 2.6 to 8, of
@@ -46,12 +48,16 @@ Example:
 pub struct ImportArgs {
     /// The RDB file; of append-only files, the single file, the manifest, or their directory; or a running server:
     /// `redis://[[USER]:PASSWORD@]HOST[:PORT]`, or `rediss://...` with TLS; or a running memcached 1.6 or later,
-    /// `memcached://HOST[:PORT]`.
+    /// `memcached://HOST[:PORT]`; or a running SSDB, `ssdb://[:PASSWORD@]HOST[:PORT]`.
     #[arg(value_name = "SOURCE")]
     file: PathBuf,
     /// The data directory to make; empty or missing.
-    #[arg(long, visible_alias = "into", value_name = "DIR", required_unless_present = "dry_run")]
+    #[arg(long, visible_alias = "into", value_name = "DIR", required_unless_present_any = ["dry_run", "to"])]
     dir: Option<PathBuf>,
+    /// Of a running SSDB: the database that receives it, empty: `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]`, or
+    /// `rediss://...` with TLS.
+    #[arg(long, value_name = "ADDRESS")]
+    to: Option<String>,
     /// Lists the contents and what cannot be imported; writes nothing.
     #[arg(long)]
     dry_run: bool,
@@ -59,7 +65,7 @@ pub struct ImportArgs {
     #[arg(long)]
     partial: bool,
     /// Of a running server: applies its changes, too, until Ctrl-C or SIGTERM.
-    #[arg(long, requires = "dir", conflicts_with = "dry_run")]
+    #[arg(long, conflicts_with = "dry_run")]
     follow: bool,
     /// With --follow: how many databases the running server has.
     #[arg(long, requires = "follow", value_name = "N", default_value_t = 16)]
@@ -74,6 +80,16 @@ pub struct ImportArgs {
 /// `onggi import`
 pub fn run(args: &ImportArgs) -> ExitCode {
     let report = args.json.report("import");
+    if let Some(text) = args.file.to_str().filter(|text| Ssdb::is_meant_by(text)) {
+        return match text.parse() {
+            Ok(ssdb) => ssdb::run(args, &ssdb, report),
+            Err(error) => report.failed(&error),
+        };
+    }
+    if args.to.is_some() || args.dir.is_none() && !args.dry_run {
+        let text = "--to is for an SSDB, ssdb://HOST:PORT; other sources become a directory, --dir DIR";
+        return report.failed(&*Box::<dyn std::error::Error>::from(text));
+    }
     if let Some(text) = args.file.to_str().filter(|text| Primary::is_meant_by(text)) {
         return match text.parse() {
             Ok(primary) => follow::run(args, &primary, report),
@@ -87,7 +103,10 @@ pub fn run(args: &ImportArgs) -> ExitCode {
         };
     }
     if args.follow {
-        let text = format!("--follow needs a running server, redis://HOST:PORT; {} is a path", args.file.display());
+        let text = format!(
+            "--follow needs a running server, redis://HOST:PORT or ssdb://HOST:PORT; {} is a path",
+            args.file.display()
+        );
         return report.failed(&*Box::<dyn std::error::Error>::from(text));
     }
     import_file(args, report)
@@ -130,6 +149,7 @@ fn code_of(error: &MigrateError, report: Report) -> ExitCode {
         | MigrateError::AppendOnlyCut { .. }
         | MigrateError::AppendOnlyManifest { .. }
         | MigrateError::Command { .. }
+        | MigrateError::SsdbUntaken { .. }
         | MigrateError::Untaken { .. } => report.failed_with(DAMAGED, error),
         _ => report.failed(error),
     }
