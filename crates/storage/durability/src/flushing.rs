@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A flush is due when the log has grown by half of the limit since the last cut, or when a write needs memory that
-//! only a flush can free; and half a minute after the last one, if the log has grown by a mebibyte. Every change is in
+//! only a flush can free; and half a minute after the last one or the start, if the log has grown. Every change is in
 //! the log, so its growth bounds what is dirty, but for collections that are large and changed a little; those are
 //! bounded by the memory budget. At the limit itself, writes to these databases wait. If flushes fail, they are refused
 //! after a time; the flusher tries again every second.
@@ -29,7 +29,7 @@ use disk::DiskStats;
 use engine::FlushProgress;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use store::WorkerSet;
 
 /// Time between two looks at whether a flush is due.
@@ -41,10 +41,8 @@ const MERGE_LOOK: Duration = Duration::from_millis(200);
 /// The same for rows that have expired.
 const DUE_LOOK: Duration = Duration::from_millis(100);
 
-/// Bytes of log that are flushed when nothing else makes a flush due, so that the space of what was deleted comes back.
-const QUIET_BYTES: u64 = 1 << 20;
-
-/// Time after the last flush before that.
+/// Time after the last flush before what has changed since is flushed, be it little: a start then has little to replay,
+/// and the space of what was deleted comes back.
 const QUIET: Duration = Duration::from_secs(30);
 
 /// Least time between two flushes that writes wait for.
@@ -97,6 +95,8 @@ impl Durability {
     /// called after each: the C library keeps much memory that a flush has freed.
     pub fn flush_databases(&self, give_back: impl Fn()) {
         let mut kept = None;
+        // As if a flush had just ended.
+        self.flushing.state.lock().ended_at_ns = Some(self.parts.clock.monotonic_ns());
         while self.wait(LOOK) {
             let Some((databases, sink)) = self.to_flush() else { continue };
             match self.flush_once(&databases, &sink, &mut kept) {
@@ -115,13 +115,13 @@ impl Durability {
         let (mut seen, mut is_reclaimed) = (0, true);
         while self.wait(MERGE_LOOK) {
             let Some(databases) = self.databases.get() else { continue };
-            let (count, ended_at) = {
+            let (count, ended_at_ns) = {
                 let state = self.flushing.state.lock();
-                (state.count, state.ended_at)
+                (state.count, state.ended_at_ns)
             };
             let is_new = std::mem::replace(&mut seen, count) != count;
             is_reclaimed &= !is_new;
-            let is_idle = ended_at.is_some_and(|at| at.elapsed() > IDLE);
+            let is_idle = ended_at_ns.is_some_and(|ended| self.since(ended) > IDLE);
             let merged = match (is_new, is_idle && !is_reclaimed) {
                 (true, _) => self.merge_all(|| databases.compact_step()),
                 (false, true) => {
@@ -164,6 +164,11 @@ impl Durability {
         !self.is_ended()
     }
 
+    /// The time since then.
+    fn since(&self, then_ns: u64) -> Duration {
+        Duration::from_nanos(self.parts.clock.monotonic_ns().saturating_sub(then_ns))
+    }
+
     /// Wakes the flusher and the compactor.
     pub(crate) fn stir_flushing(&self) {
         self.flushing.stir.notify_all();
@@ -180,17 +185,17 @@ impl Durability {
         let unflushed = sink.log.end_lsn().0.saturating_sub(state.cut.0);
         let is_behind = unflushed >= limit;
         let mut is_news = pressure.set_behind(is_behind) && !is_behind;
-        let has_rested = |time: Duration| state.ended_at.is_none_or(|at| at.elapsed() >= time);
+        let has_rested = |time: Duration| state.ended_at_ns.is_none_or(|ended| self.since(ended) >= time);
         let is_due = match state.error {
             Some(_) => has_rested(RETRY * (1 << state.failures.min(RETRY_DOUBLINGS))),
             None => {
-                let is_quiet = has_rested(QUIET) && unflushed >= QUIET_BYTES;
+                let is_quiet = has_rested(QUIET) && unflushed > 0;
                 unflushed >= limit / 2 || is_quiet || has_rested(REST) && pressure.take_wanted()
             }
         };
         if state.error.is_some() && (is_behind || pressure.is_wanted()) {
-            let since = *state.stuck_since.get_or_insert_with(Instant::now);
-            let is_refusing = since.elapsed() >= Duration::from_millis(policy.flush_error_wait_ms);
+            let since_ns = *state.stuck_since_ns.get_or_insert_with(|| self.parts.clock.monotonic_ns());
+            let is_refusing = self.since(since_ns) >= Duration::from_millis(policy.flush_error_wait_ms);
             is_news |= is_refusing && !pressure.set_refusing(true);
         }
         drop(state);
@@ -291,11 +296,11 @@ impl Durability {
     fn note_flushed(&self, error: Option<String>) {
         let pressure = &self.parts.store.pressure;
         let mut state = self.flushing.state.lock();
-        state.ended_at = Some(Instant::now());
+        state.ended_at_ns = Some(self.parts.clock.monotonic_ns());
         state.count += u64::from(error.is_none());
         let before = std::mem::replace(&mut state.error, error.clone());
         if error.is_none() {
-            (state.stuck_since, state.failures) = (None, 0);
+            (state.stuck_since_ns, state.failures) = (None, 0);
         }
         drop(state);
         pressure.set_failure(error.as_deref());

@@ -2,7 +2,6 @@
 
 use base::Lsn;
 use parking_lot::{Condvar, Mutex};
-use std::time::Instant;
 
 /// What is known of flushes.
 #[derive(Default)]
@@ -18,8 +17,8 @@ pub(super) struct FlushState {
     pub(super) flushed: Lsn,
     /// The position of the last cut.
     pub(super) cut: Lsn,
-    /// When the last flush ended.
-    pub(super) ended_at: Option<Instant>,
+    /// When the last flush ended, by the monotonic clock.
+    pub(super) ended_at_ns: Option<u64>,
     /// Counts flushes that are durable.
     pub(super) count: u64,
     /// Why the last one failed.
@@ -27,7 +26,7 @@ pub(super) struct FlushState {
     /// Failures in a row of flushes that begin anew.
     pub(super) failures: u32,
     /// Since when writes have waited for flushes that fail.
-    pub(super) stuck_since: Option<Instant>,
+    pub(super) stuck_since_ns: Option<u64>,
     /// Bytes of copies of rows that the rows in use do not share.
     pub(super) retained_bytes: u64,
 }

@@ -116,6 +116,31 @@ fn flush_and_drop(life: &Life) {
     drop_clean(life);
 }
 
+/// A server that is written to no more flushes what has changed, be it one key, half a minute after the last flush.
+/// Then nothing changes, except that the log says once that all of it is durable.
+#[test]
+fn what_little_has_changed_is_flushed_after_half_a_minute() {
+    let policy = Policy { flush_bytes: 1 << 20, ..on_disk() };
+    let mut life = Life::start(&SimFs::new(1), policy).expect("it starts");
+    set(&mut life, &[b"first".to_vec()], None);
+    flush_and_drop(&life);
+    set(&mut life, &[b"second".to_vec()], None);
+    let unflushed_bytes = || life.durability.flush_status().map_or(0, |status| status.unflushed_bytes);
+    let (looks, before) = (Duration::from_millis(50), flushes(&life));
+    life.clock.advance_ms(20_000);
+    std::thread::sleep(looks);
+    assert_eq!(flushes(&life), before);
+    assert!(unflushed_bytes() > 0);
+    life.clock.advance_ms(10_000);
+    life.wait_until(|| flushes(&life) > before);
+    for _ in 0..5 {
+        life.clock.advance_ms(31_000);
+        std::thread::sleep(looks);
+    }
+    assert!(flushes(&life) <= before + 2, "{} flushes", flushes(&life) - before);
+    life.stop();
+}
+
 /// Rows that only the tree has go when they are due, without a read, and no others do: neither those whose time was
 /// taken away or moved, nor again after a start.
 #[test]
