@@ -2,7 +2,7 @@
 //! ask for fetches.
 
 use crate::harness::{TestServer, fetching, memory, ticketed};
-use server::executor::ClientLimits;
+use server::executor::{ClientLimits, Flow};
 
 /// Requests and the replies to them. A `|` is a line end; every request and every reply ends with one more.
 type Table = &'static [(&'static str, &'static str)];
@@ -822,6 +822,97 @@ fn long_reads_are_answered_by_another_thread() {
     assert_eq!(ask("set kv 0 0 1|x"), "STORED\r\n");
     assert_eq!(ask(&format!("bop smget 1502 301 0..9999 500 unique|{} kv", names.join(" "))), "TYPE_MISMATCH\r\n");
     assert_eq!(ask(&format!("bop smget 1499 300 0x00..0xff 500 unique|{}", names.join(" "))), "BKEY_MISMATCH\r\n");
+}
+
+/// Deletes that look at many elements run in steps, and do what they would do at once, as in EXEC or in a smaller tree.
+#[test]
+fn long_deletes_run_in_steps() {
+    let eflag = |number: u32| number * 7 % 3;
+    for (word, from_to, filter, offset, count) in [
+        ("get", "0..9999", "0 EQ 0x01", 0, 0),
+        ("get", "9999..0", "0 EQ 0x01", 3, 400),
+        ("get", "9999..100", "", 5, 1200),
+        ("get", "100..2000", "", 0, 0),
+        ("get", "2900..100", "0 NE 0x02", 0, 0),
+        ("get", "0..9999", "0 EQ 0x07", 0, 0),
+        ("get", "0..9999", "", 0, 0),
+        ("get", "0..9999", "0 LT 0x07", 0, 2995),
+        ("delete", "0..9999", "0 EQ 0x01", 0, 0),
+        ("delete", "9999..0", "0 NE 0x01", 0, 900),
+        ("delete", "9999..20", "", 0, 1500),
+        ("delete", "20..9999", "", 0, 1500),
+        ("delete", "20..2500", "", 0, 0),
+        ("delete", "0..9999", "", 0, 0),
+        ("delete", "0..9999", "0 LE 0x02", 0, 0),
+    ] {
+        for engine in [memory, ticketed] {
+            let mut server = TestServer::with_shards(engine, 4);
+            let client = server.connect_memcached();
+            let mut ask = |request: &str| String::from_utf8(server.send(client, wire(request).as_bytes())).unwrap();
+            for number in 0..3000 {
+                let eflag = eflag(number);
+                let reply = ask(&format!("bop insert t {number} 0x0{eflag} 4 create 7 0 0|{number:04}"));
+                assert!(reply.ends_with("STORED\r\n"), "{reply}");
+            }
+            let (from, to) = from_to.split_once("..").unwrap();
+            let (from, to): (u32, u32) = (from.parse().unwrap(), to.parse().unwrap());
+            let holds = |eflag: u32| match filter {
+                "0 EQ 0x01" => eflag == 1,
+                "0 NE 0x01" => eflag != 1,
+                "0 NE 0x02" => eflag != 2,
+                "0 EQ 0x07" => false,
+                _ => true,
+            };
+            let mut order: Vec<u32> = (from.min(to)..=from.max(to).min(2999)).collect();
+            if from > to {
+                order.reverse();
+            }
+            let most = if count == 0 { usize::MAX } else { count };
+            let gone: Vec<u32> = order.into_iter().filter(|n| holds(eflag(*n))).skip(offset).take(most).collect();
+            let line = |n: &u32| format!("{n} 0x0{} 4 {n:04}\r\n", eflag(*n));
+            let limit = match (word, offset, count) {
+                (_, 0, 0) => String::new(),
+                ("get", offset, count) => format!(" {offset} {count}"),
+                (_, _, count) => format!(" {count}"),
+            };
+            let end = if word == "get" { " delete" } else { "" };
+            let request = [&format!("bop {word} t {from_to}"), filter].join(" ").trim_end().to_owned() + &limit + end;
+            let shown = match word {
+                "get" => format!("VALUE 7 {}\r\n{}", gone.len(), gone.iter().map(line).collect::<String>()),
+                _ => String::new(),
+            };
+            let expected = if gone.is_empty() { "NOT_FOUND_ELEMENT\r\n".to_owned() } else { shown + "DELETED\r\n" };
+            let made = ask(&request);
+            assert!(made == expected, "{request}: {} bytes for {}", made.len(), expected.len());
+            let gone: std::collections::BTreeSet<u32> = gone.into_iter().collect();
+            let left: Vec<u32> = (0..3000).filter(|n| !gone.contains(n)).collect();
+            let shown = match left.len() {
+                0 => "NOT_FOUND_ELEMENT\r\n".to_owned(),
+                len => format!("VALUE 7 {len}\r\n{}END\r\n", left.iter().map(line).collect::<String>()),
+            };
+            assert!(ask("bop get t 0..9999") == shown, "what {request} leaves");
+            let dropped = ask("bop get t 0..9999 drop");
+            assert!(dropped.ends_with("DELETED_DROPPED\r\n") != left.is_empty(), "{request}: {dropped}");
+            server.assert_replica_agrees();
+        }
+    }
+}
+
+/// A delete in steps is begun again when another client changes the tree meanwhile.
+#[test]
+fn long_deletes_see_what_comes_meanwhile() {
+    let mut server = TestServer::with_shards(memory, 4);
+    let (client, other) = (server.connect_memcached(), server.connect_memcached());
+    for number in 0..3000 {
+        server.send(client, wire(&format!("bop insert t {number} 0x0{} 1 create 0 0 0|x", number % 3)).as_bytes());
+    }
+    server.feed(client, wire("bop get t 0..9999 0 EQ 0x01 delete").as_bytes());
+    assert_eq!(server.executor.flow(client), Flow::Waiting);
+    assert_eq!(server.send(other, wire("bop insert t 5000 0x01 1|y").as_bytes()), b"STORED\r\n");
+    let shown = server.replies(client);
+    assert!(shown.starts_with(b"VALUE 0 1001\r\n") && shown.ends_with(b"5000 0x01 1 y\r\nDELETED\r\n"));
+    assert_eq!(server.send(other, wire("bop count t 0..9999").as_bytes()), b"COUNT=2000\r\n");
+    server.assert_replica_agrees();
 }
 
 /// Requests that look at many elements are counted once each, with samples, also where another thread answers them.

@@ -14,6 +14,7 @@ mod map;
 mod merge;
 mod set;
 mod snapshot;
+mod taking;
 
 pub use attributes::{Attributes, COUNT_DEFAULT, Overflow};
 pub use btree::{
@@ -24,6 +25,7 @@ pub use map::{Fields, Map, Store};
 pub use merge::{Merge, MergeOutcome, Merged, Missed, Trees, merge};
 pub use set::Set;
 pub use snapshot::Snapshot;
+pub use taking::Taking;
 pub use value::btree::{Bkey, ByteKey, Element};
 
 use crate::{TypeError, collection, fields};

@@ -3,6 +3,7 @@
 use super::tree_words::{Lines, bkey_of, bytes_of, element_line, query_of, update_of};
 use super::{Request, UNREADABLE_REQUEST, create as create_any, limits, long_queries, removal_of, value_line};
 use crate::tally::Op;
+use command::work::steps::Work;
 use command::{Ctx, Stop};
 use engine::Type;
 use proto::memcached::arcus::Family;
@@ -13,7 +14,7 @@ use proto::memcached::arcus::tree_grammar::{
 };
 use proto::memcached::parse_unsigned;
 use types::attributed::{
-    self, Added, Answer, Bkey, Btree, ByteKey, Element, Put, Query, Snapshot, Taken, Tree, Upsert,
+    self, Added, Answer, Bkey, Btree, ByteKey, Element, Put, Query, Snapshot, Taken, Taking, Tree, Upsert,
 };
 
 const OTHER_KIND: &str = "BKEY_MISMATCH";
@@ -108,6 +109,11 @@ pub fn delete(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let (query, rest) = take_query(&request.words, 1).ok_or(UNREADABLE_REQUEST)?;
     let removal = removal_of(Removal::of_delete(rest).ok_or(UNREADABLE_REQUEST)?);
     let query = query_of(&query);
+    if query.filter.is_some()
+        && let Some(answer) = take_in_steps(ctx, &request, &query, (removal, false))?
+    {
+        return answer_read(&request, ctx, answer);
+    }
     note_cost(ctx, &request, &query)?;
     let answer = Btree(&request.key).take(ctx.ks, &query, (removal, false), |_, _| {})?;
     answer_read(&request, ctx, answer)
@@ -131,6 +137,9 @@ pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
                 answer_read(&request, ctx, answer)
             }
         };
+    }
+    if let Some(answer) = take_in_steps(ctx, &request, &query, (removal, true))? {
+        return answer_read(&request, ctx, answer);
     }
     note_cost(ctx, &request, &query)?;
     let reply = &mut *ctx.reply;
@@ -175,6 +184,60 @@ fn shown(tree: &Tree<'_>, query: &Query) -> (Option<Lines>, Answer) {
 
 /// Elements that a read looks at in its turn: within a millisecond. More are looked at by another thread.
 const ELEMENTS_MAX: u64 = 1000;
+
+/// Elements that a delete looks at in its turn. Each may cost more than in a read: what is between those that go is put
+/// together again.
+const DELETED_MAX: u64 = 500;
+
+/// Elements on their way out of a tree, and their lines if they are to be shown.
+struct TakingLines {
+    taking: Taking,
+    lines: Option<Lines>,
+}
+
+impl Work for TakingLines {
+    fn step(&mut self) -> bool {
+        let lines = &mut self.lines;
+        self.taking.step(|element| lines.iter_mut().for_each(|lines| lines.push(element)))
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.taking.held_bytes().saturating_add(self.lines.as_ref().map_or(0, Lines::capacity))
+    }
+}
+
+/// A delete that looks at many elements of a tree: it is made ready in steps, between other requests. `None` when it is
+/// to be done at once.
+fn take_in_steps(
+    ctx: &mut Ctx<'_>,
+    request: &Request<'_>,
+    query: &Query,
+    (removal, is_read): (attributed::Removal, bool),
+) -> Result<Option<Answer>, Stop> {
+    let made = ctx.take_work::<TakingLines>();
+    let may_begin_work = ctx.may_begin_work();
+    if made.is_none() && !may_begin_work {
+        return Ok(None);
+    }
+    let Some(entry) = ctx.ks.peek_value(&request.key)? else { return Ok(None) };
+    if is_read && Tree::of_entry(&entry).is_ok_and(|tree| !tree.attributes.is_readable) {
+        return Ok(None);
+    }
+    let Some(made) = made.filter(|made| made.taking.is_of(&entry)) else {
+        let taking = Taking::begin(&entry, query, DELETED_MAX).filter(|_| may_begin_work);
+        let lines = is_read.then(|| Lines::with_room_for(query.count));
+        return taking.map_or(Ok(None), |taking| Err(ctx.begin_work(TakingLines { taking, lines })));
+    };
+    note_cost(ctx, request, query)?;
+    let (TakingLines { taking, mut lines }, reply) = (*made, &mut *ctx.reply);
+    let answer = Btree(&request.key).take_made(ctx.ks, taking, (removal, is_read), |flags, count| {
+        if let Some(lines) = &mut lines {
+            lines.finish(flags, count);
+            lines.reply(reply);
+        }
+    })?;
+    Ok(Some(answer))
+}
 
 /// What `read` makes of the tree of a request.
 fn read_maybe_long<R: Send + 'static>(

@@ -135,6 +135,11 @@ impl Lines {
         put_element(&mut self.bytes, &[], element);
     }
 
+    /// Bytes that they take.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Puts `VALUE flags count` before them.
     pub fn finish(&mut self, flags: u32, count: u64) {
         let mut head = Vec::with_capacity(Self::HEAD_BYTES);

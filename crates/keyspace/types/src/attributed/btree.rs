@@ -1,9 +1,10 @@
 //! B+trees: elements by key, with eflags and a bound.
 
-use super::{Added, Attributes, Found, New, Overflow, Removal, Taken, add, read, read_to_edit, remove};
-use crate::TypeError;
+use super::{Added, Attributes, Found, New, Overflow, Removal, Taken, Taking, add, read, read_to_edit, remove};
+use crate::{TypeError, collection};
 use base::integer::parse_integer;
-use engine::{Effect, Key, Keyspace, NotifyClass, Type};
+use engine::{Effect, Key, Keyspace, NotifyClass, SharedBig, SharedBytes, Type};
+use std::ops;
 use value::btree::{Backward, Bkey, ByteKey, Change, Element, Forward, View};
 
 /// Operations on the b+tree under a key.
@@ -266,9 +267,32 @@ impl<'k> Tree<'k> {
         if query.filter.is_some() {
             return self.select(query).count() as u64;
         }
-        let (low, high) = (query.range.from.min(query.range.to), query.range.from.max(query.range.to));
+        let positions = self.positions(&query.range);
+        positions.end.saturating_sub(positions.start)
+    }
+
+    /// Where the elements of a range are, in ascending order.
+    pub(super) fn positions(&self, range: &Range) -> ops::Range<u64> {
+        let (low, high) = (range.from.min(range.to), range.from.max(range.to));
+        let start = self.view.position(&low).0;
         let (end, is_there) = self.view.position(&high);
-        end.saturating_add(u64::from(is_there)).saturating_sub(self.view.position(&low).0)
+        start..end.saturating_add(u64::from(is_there)).max(start)
+    }
+
+    /// Where the elements are that a query asks for which does not look at eflags.
+    fn positions_asked(&self, query: &Query) -> ops::Range<u64> {
+        let ops::Range { start, end } = self.positions(&query.range);
+        let count = if query.count == 0 { u64::MAX } else { query.count };
+        match query.range.is_descending() {
+            false => {
+                let start = start.saturating_add(query.offset).min(end);
+                start..start.saturating_add(count).min(end)
+            }
+            true => {
+                let end = end.saturating_sub(query.offset).max(start);
+                end.saturating_sub(count).max(start)..end
+            }
+        }
     }
 
     /// Whether elements may be missing from a range since they were dropped at the bound.
@@ -390,6 +414,7 @@ pub enum Upsert {
 }
 
 const BOP: NotifyClass = NotifyClass::GENERIC;
+const EVENT: (Type, (NotifyClass, &str)) = (Type::Btree, (BOP, "bop"));
 
 impl Btree<'_> {
     /// Adds an element. Gives also the element that was dropped for it. `allowed` gives the most elements of a tree
@@ -566,6 +591,17 @@ impl Btree<'_> {
         if !tree.takes(&query.range.from) {
             return Ok(Answer::OtherKind);
         }
+        if !is_read && query.filter.is_none() {
+            // Their positions are enough.
+            let asked = tree.positions_asked(query);
+            let count = asked.end.saturating_sub(asked.start);
+            if count == 0 {
+                return Ok(Answer::Taken(Taken::NoElements));
+            }
+            let (is_all, mut changes) = (count == tree.view.len(), Vec::new());
+            Change::RemoveRange { start: asked.start, count }.put(&mut changes);
+            return Ok(Answer::Taken(remove(ks, self.0, EVENT, (removal, is_all), &changes)));
+        }
         let (positions, elements): (Vec<u64>, Vec<Element<'_>>) = tree.select(query).unzip();
         let is_trimmed = is_read && tree.is_trimmed_in(&query.range);
         if elements.is_empty() {
@@ -577,7 +613,38 @@ impl Btree<'_> {
         }
         let is_all = elements.len() as u64 == tree.view.len();
         let changes = removals(positions, &elements);
-        Ok(Answer::Taken(remove(ks, self.0, (Type::Btree, (BOP, "bop")), (removal, is_all), &changes)))
+        Ok(Answer::Taken(remove(ks, self.0, EVENT, (removal, is_all), &changes)))
+    }
+
+    /// [`Self::take`] by what was made of this version of the tree before. Shown is how many elements there are, and
+    /// nothing if none.
+    ///
+    /// # Errors
+    /// Another type, or a fetch.
+    pub fn take_made(
+        &self,
+        ks: &mut dyn Keyspace,
+        made: Taking,
+        (removal, is_read): (Removal, bool),
+        show: impl FnOnce(u32, u64),
+    ) -> Result<Answer, TypeError> {
+        let found = if is_read { read(ks, self.0, Type::Btree)? } else { read_to_edit(ks, self.0, Type::Btree)? };
+        let Some(found) = found else { return Ok(Answer::Taken(Taken::NoKey)) };
+        let (tree, count) = (Tree::of(&found), made.count());
+        if count == 0 {
+            let is_trimmed = is_read && tree.is_trimmed_in(made.range());
+            return Ok(if is_trimmed { Answer::OutOfRange } else { Answer::Taken(Taken::NoElements) });
+        }
+        show(tree.flags, count);
+        let is_all = count == tree.view.len();
+        let (rest, changes) = made.finish();
+        if is_all {
+            drop(rest);
+            return Ok(Answer::Taken(remove(ks, self.0, EVENT, (removal, is_all), &changes)));
+        }
+        collection::replace(ks, self.0, &SharedBig::new(value::Big::Btree(rest)), &SharedBytes::new(changes));
+        ks.notify(BOP, "bop", self.0);
+        Ok(Answer::Taken(Taken::Deleted))
     }
 }
 

@@ -67,6 +67,11 @@ impl Big {
         self.tree.leaves_at(position)
     }
 
+    /// Removes `count` elements from a position on, or as many as there are.
+    pub fn remove_range(&mut self, start: u64, count: u64) {
+        drop(self.tree.remove_range(&(), start..start.saturating_add(count)));
+    }
+
     /// Applies one change.
     pub(super) fn apply(&mut self, change: &Change<'_>) {
         match *change {
@@ -76,9 +81,7 @@ impl Big {
                     self.tree.edit(&(), |bound| *bound <= bkey, |run| run.remove(&bkey));
                 }
             }
-            Change::RemoveRange { start, count } => {
-                drop(self.tree.remove_range(&(), start..start.saturating_add(count)));
-            }
+            Change::RemoveRange { start, count } => self.remove_range(start, count),
         }
     }
 
