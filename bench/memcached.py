@@ -7,7 +7,8 @@ CPU is user and system time of the server's process over a fixed number of reque
 send a pipeline and wait for its replies; both servers have one worker and 50,000 items of 14-byte keys and 16 bytes
 of data. Rounds alternate between the servers; the table has medians and, in brackets, the least and the most.
 Memory is the growth of the resident size over two million items of 16-byte keys and 16 bytes of data, less those 32
-bytes. Onggi runs without log and compression.
+bytes. Onggi runs without log and compression. With --collections, requests to ARCUS' collections are compared with
+those to sorted sets or, with --arcus, with those to ARCUS' own server.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import statistics
 import subprocess
 import tempfile
 import time
+from pathlib import Path
 
 import measured
 
@@ -34,6 +36,8 @@ class Server:
         self.name, self.directory = name, tempfile.mkdtemp(prefix="onggi-bench-")
         self.port, self.resp_port = measured.free_port(), measured.free_port()
         argv = [program, "-u", "root", "-l", "127.0.0.1", "-p", str(self.port), "-U", "0", "-t", "1", "-m", "4096"]
+        if name == "arcus":
+            argv += ["-E", str(Path(program).parent / ".libs" / "default_engine.so")]
         if name == "onggi":
             argv = [
                 program,
@@ -183,6 +187,39 @@ def measure_cpu(programs, rounds, requests):
             server.stop()
 
 
+def measure_peers(programs, rounds, requests):
+    """Collections of ARCUS on both servers, by turns."""
+    servers = [Server(name, program) for name, program in programs]
+    kinds = {kind: rest for kind, (is_resp, *rest) in COLLECTIONS.items() if not is_resp}
+    try:
+        connections = {server.name: [server.connect() for _ in range(CONNECTIONS)] for server in servers}
+        for server in servers:
+            source = random.Random(3)
+            for kind in ("bop insert", "lop insert"):
+                end, ends, make = kinds[kind]
+                for _ in range(TREES * ELEMENTS // 500):
+                    connections[server.name][0].sendall(b"".join(make(source) for _ in range(500)))
+                    receive(connections[server.name][0], end, 500 * ends)
+        print("| | onggi, us | ARCUS, us | ARCUS / onggi |\n|---|---:|---:|---:|")
+        for pipeline in (1, 16):
+            for kind, (end, ends, make) in kinds.items():
+                found = {server.name: [] for server in servers}
+                for turn in range(rounds):
+                    source = random.Random(turn * 100 + pipeline)
+                    count = requests // 2 if pipeline > 1 else requests // 8
+                    buffers = [b"".join(make(source) for _ in range(pipeline))
+                               for _ in range(count // pipeline + CONNECTIONS)]
+                    for server in servers if turn % 2 else reversed(servers):
+                        found[server.name].append(microseconds_of(
+                            server, connections[server.name], buffers, (end, ends * pipeline), (pipeline, count)))
+                cells = [f"{statistics.median(all):.2f} ({min(all):.2f} to {max(all):.2f})" for all in found.values()]
+                ratio = statistics.median(found["arcus"]) / statistics.median(found["onggi"])
+                print(f"| {kind}, pipeline {pipeline} | {' | '.join(cells)} | {ratio:.2f} |", flush=True)
+    finally:
+        for server in servers:
+            server.stop()
+
+
 def measure_collections(program, rounds, requests):
     """Collections of ARCUS beside a sorted set of Redis clients, on one server; then the memory of b+trees."""
     server = Server("onggi", program)
@@ -256,8 +293,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--requests", type=int, default=400_000)
     parser.add_argument("--collections", action="store_true", help="ARCUS' collections in place of items")
+    parser.add_argument("--arcus", help="with --collections: compares them with this memcached program of ARCUS")
     options = parser.parse_args()
     programs = [("onggi", options.onggi), ("memcached", options.memcached)]
+    if options.collections and options.arcus:
+        measure_peers([("onggi", options.onggi), ("arcus", options.arcus)], options.rounds, options.requests)
+        return
     if options.collections:
         measure_collections(options.onggi, options.rounds, options.requests)
         return
