@@ -18,7 +18,7 @@ pub struct Edit<'e> {
 }
 
 /// What became of the value.
-pub enum Edited {
+pub enum EditedBody {
     /// It is the tree, or in the vector, that it was given.
     InPlace,
     /// It is packed where it was stored, with this many bytes.
@@ -32,7 +32,7 @@ pub enum Edited {
 /// What an edit leaves.
 pub struct Outcome {
     /// The value.
-    pub body: Edited,
+    pub body: EditedBody,
     /// Its encoding.
     pub encoding: Encoding,
     /// Its elements.
@@ -65,10 +65,10 @@ impl Edit<'_> {
         let after = first_due(&slot);
         let Slot { body, encoding, .. } = slot;
         let body = match body {
-            Body::Packed(Buffer::Stored { len, .. }) => Edited::Stored(len),
-            Body::Packed(Buffer::Made(bytes)) => Edited::Packed(bytes),
-            Body::Packed(Buffer::Lent(_)) | Body::Big(_) => Edited::InPlace,
-            Body::Grown(big) => Edited::Big(big),
+            Body::Packed(Buffer::Stored { len, .. }) => EditedBody::Stored(len),
+            Body::Packed(Buffer::Made(bytes)) => EditedBody::Packed(bytes),
+            Body::Packed(Buffer::Lent(_)) | Body::Big(_) => EditedBody::InPlace,
+            Body::Grown(big) => EditedBody::Big(big),
         };
         Outcome { body, encoding, left, first_due: [before, after] }
     }

@@ -4,7 +4,7 @@
 //!     layout's invariants.
 
 use crate::classes::{ENTRY_BYTES_MAX, GRANULE_BYTES, SLOT_GRANULES, is_roomy, roomy_class_of, slot_bytes};
-use crate::edit::{Edit, Edited, EditedEntry, Outcome};
+use crate::edit::{Edit, EditedBody, EditedEntry, Outcome};
 use crate::layout::{self, Outside, Shape};
 use crate::memory::{MemoryKind, MemoryUse};
 use crate::pages::{Backing, Pages};
@@ -479,7 +479,7 @@ impl Entries {
         let shape = Shape::of(slot);
         let (room, len) = layout::value_with_room(slot, shape);
         let edited = edit.apply(Body::Packed(Buffer::Stored { room, len, spare: &mut scratch }), encoding);
-        if let Edited::Stored(len) = edited.body
+        if let EditedBody::Stored(len) = edited.body
             && edited.left.is_any()
         {
             if layout::resize_value(slot, shape, (len, edited.encoding), |size| is_roomy(class, size)) {
@@ -490,9 +490,9 @@ impl Entries {
         }
         let handle = match edited.body {
             _ if !edited.left.is_any() => handle,
-            Edited::InPlace | Edited::Stored(_) => self.rewrite(handle, key, edited.encoding, &scratch),
-            Edited::Packed(bytes) => self.rewrite(handle, key, edited.encoding, &bytes),
-            Edited::Big(big) => self.recode(handle, key, edited.encoding, Value::Big(&big)),
+            EditedBody::InPlace | EditedBody::Stored(_) => self.rewrite(handle, key, edited.encoding, &scratch),
+            EditedBody::Packed(bytes) => self.rewrite(handle, key, edited.encoding, &bytes),
+            EditedBody::Big(big) => self.recode(handle, key, edited.encoding, Value::Big(&big)),
         };
         self.keep_scratch(scratch);
         EditedEntry { handle, left: edited.left, first_due: edited.first_due }
@@ -540,14 +540,14 @@ impl Entries {
     fn outside_edited(&mut self, handle: u32, key: &[u8], encoding: Encoding, edited: Outcome) -> EditedEntry {
         let handle = match edited.body {
             _ if !edited.left.is_any() => handle,
-            Edited::InPlace | Edited::Stored(_) => {
+            EditedBody::InPlace | EditedBody::Stored(_) => {
                 if edited.encoding != encoding {
                     layout::set_encoding(self.slot_mut(handle), edited.encoding);
                 }
                 handle
             }
-            Edited::Packed(bytes) => self.recode(handle, key, edited.encoding, Value::Bytes(&bytes)),
-            Edited::Big(big) => self.recode(handle, key, edited.encoding, Value::Big(&big)),
+            EditedBody::Packed(bytes) => self.recode(handle, key, edited.encoding, Value::Bytes(&bytes)),
+            EditedBody::Big(big) => self.recode(handle, key, edited.encoding, Value::Big(&big)),
         };
         EditedEntry { handle, left: edited.left, first_due: edited.first_due }
     }

@@ -4,7 +4,7 @@ use crate::backed::state::Shown;
 use crate::bucket::Mark;
 use crate::checkpoint::handing::Checkpoint;
 use crate::clean::calm::{Calm, TableCleaning};
-use crate::edit::{Edit, Edited, EditedEntry, Outcome};
+use crate::edit::{Edit, EditedBody, EditedEntry, Outcome};
 use crate::entries::Entries;
 use crate::eviction::pool::Pool;
 use crate::extent::{self, Heap};
@@ -23,8 +23,8 @@ use base::hash::KeyHasher;
 use base::slot::slot_of;
 use base::{KeyspaceId, Rng, UnixMs};
 use engine::{
-    CasIds, Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Fields, Key, Left, NewEntry, PackedFields,
-    ScanStep, Ticket, Type, Usage, Value, WalkProgress, Wanted,
+    CasIds, Due, Edited, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Fields, Key, Known, Left, NewEntry,
+    PackedFields, ScanStep, Ticket, Type, Unedited, Usage, Value, WalkProgress, Wanted,
 };
 use std::sync::Arc;
 use value::{Big, Body, Limits};
@@ -463,9 +463,9 @@ impl MemEngine {
             return left;
         }
         let value = match &body {
-            Edited::InPlace | Edited::Stored(_) => Value::Bytes(&packed),
-            Edited::Packed(bytes) => Value::Bytes(bytes),
-            Edited::Big(tree) => Value::Big(tree),
+            EditedBody::InPlace | EditedBody::Stored(_) => Value::Bytes(&packed),
+            EditedBody::Packed(bytes) => Value::Bytes(bytes),
+            EditedBody::Big(tree) => Value::Big(tree),
         };
         self.insert(key, &NewEntry { kind, encoding, value, expire_at: None, fields: ExtFields::NONE });
         left
@@ -639,6 +639,45 @@ impl MemEngine {
         }
         given.len()
     }
+
+    /// Changes a collection that was read, or makes it.
+    fn edit_read(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Result<Edited, Unedited> {
+        let Some(found) = self.find(key) else {
+            if self.is_watched {
+                assert!(self.is_absent(key), "an edit of a collection whose row is not in memory");
+                self.before_insert(key);
+            }
+            return Ok(Edited { before: 0, left: self.insert_edited(key, kind, changes) });
+        };
+        if self.entries.is_compressed(found.handle) {
+            return Err(Unedited::Compressed);
+        }
+        Ok(Edited { before: 0, left: self.edit_found(key, found, kind, changes) })
+    }
+
+    /// Changes a collection that was not read before.
+    #[inline]
+    fn edit_unread(&mut self, key: &Key<'_>, kind: Type, changes: &[u8], touch: bool) -> Result<Edited, Unedited> {
+        let found = self.find(key).ok_or(Unedited::Absent)?;
+        let entry = self.entries.entry(found.handle);
+        if entry.kind != kind {
+            return Err(Unedited::OtherType);
+        }
+        if entry.is_compressed() {
+            return Err(Unedited::Compressed);
+        }
+        if entry.is_expired(self.now) {
+            return Err(Unedited::Expired);
+        }
+        if kind == Type::Hash && entry.first_due().is_some() {
+            return Err(Unedited::Timed);
+        }
+        let before = value::len(kind, entry.encoding, entry.value.stored());
+        if touch {
+            self.entries.touch(found.handle, |stamp| self.stamps.touched(stamp, &mut self.rng));
+        }
+        Ok(Edited { before, left: self.edit_found(key, found, kind, changes) })
+    }
 }
 
 impl Engine for MemEngine {
@@ -721,33 +760,19 @@ impl Engine for MemEngine {
         self.first_due_changed(key, first_due, self.entries.first_due(found.handle));
     }
 
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left> {
-        let Some(found) = self.find(key) else {
-            if self.is_watched {
-                assert!(self.is_absent(key), "an edit of a collection whose row is not in memory");
-                self.before_insert(key);
-            }
-            return Some(self.insert_edited(key, kind, changes));
-        };
-        if self.entries.is_compressed(found.handle) {
-            return None;
-        }
-        Some(self.edit_found(key, found, kind, changes))
-    }
-
     #[inline]
-    fn edit_unseen(&mut self, key: &Key<'_>, kind: Type, changes: &[u8], touch: bool) -> Option<(u64, Left)> {
-        let found = self.find(key)?;
-        let entry = self.entries.entry(found.handle);
-        let has_times = |entry: &Entry<'_>| kind == Type::Hash && entry.first_due().is_some();
-        if entry.kind != kind || entry.is_compressed() || entry.is_expired(self.now) || has_times(&entry) {
-            return None;
+    fn edit(
+        &mut self,
+        key: &Key<'_>,
+        kind: Type,
+        changes: &[u8],
+        known: Known,
+        touch: bool,
+    ) -> Result<Edited, Unedited> {
+        match known {
+            Known::Read => self.edit_read(key, kind, changes),
+            Known::Nothing => self.edit_unread(key, kind, changes, touch),
         }
-        let before = value::len(kind, entry.encoding, entry.value.stored());
-        if touch {
-            self.entries.touch(found.handle, |stamp| self.stamps.touched(stamp, &mut self.rng));
-        }
-        Some((before, self.edit_found(key, found, kind, changes)))
     }
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {

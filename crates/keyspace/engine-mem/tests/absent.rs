@@ -2,7 +2,7 @@
 
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng};
-use engine::{Encoding, Engine, Key, Type, Value};
+use engine::{Encoding, Engine, Key, Known, Type, Value};
 use engine_mem::{MemEngine, MemoryUse};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,7 +42,9 @@ fn an_edit_that_stops_has_changed_nothing() {
         let mut held = Vec::new();
         loop {
             let before = memory.total();
-            let Err(stop) = absent::catch(|| engine.edit(&key, Type::Hash, &changes)) else { break };
+            let Err(stop) = absent::catch(|| engine.edit(&key, Type::Hash, &changes, Known::Read, false)) else {
+                break;
+            };
             assert_eq!(memory.total(), before, "nothing is charged");
             assert!(held.len() < 8, "an edit reaches few leaves");
             if rng.one_in(20) {

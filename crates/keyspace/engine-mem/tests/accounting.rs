@@ -3,7 +3,7 @@
 
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng};
-use engine::{Encoding, Engine, ExtFields, Key, NewEntry, SharedBytes, Type, Value};
+use engine::{Encoding, Engine, ExtFields, Key, Known, NewEntry, SharedBytes, Type, Value};
 use engine_mem::{MemEngine, MemoryKind, MemoryUse};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl Shard {
     }
 
     fn edit(&mut self, bytes: &[u8], kind: Type, changes: &[u8]) {
-        assert!(self.engine.edit(&Key::new(&self.hasher, SPACE, bytes), kind, changes).is_some());
+        assert!(self.engine.edit(&Key::new(&self.hasher, SPACE, bytes), kind, changes, Known::Read, false).is_ok());
     }
 
     fn remove(&mut self, bytes: &[u8]) {

@@ -5,8 +5,8 @@ use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng, UnixMs};
 use engine::conformance::{Effort, check, keeper};
 use engine::{
-    Counts, Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, FlushProgress, Key, Left, NewEntry, Rows,
-    ScanStep, SortedRows, Type, Usage, Value, WalkProgress,
+    Counts, Due, Edited, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, FlushProgress, Key, Known, NewEntry,
+    Rows, ScanStep, SortedRows, Type, Unedited, Usage, Value, WalkProgress,
 };
 use engine_mem::{MemEngine, MemoryUse};
 use std::sync::Arc;
@@ -141,12 +141,15 @@ impl Engine for Churned {
         self.with(key, |inner| inner.reform(key, change));
     }
 
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left> {
-        self.with(key, |inner| inner.edit(key, kind, changes))
-    }
-
-    fn edit_unseen(&mut self, key: &Key<'_>, kind: Type, changes: &[u8], touch: bool) -> Option<(u64, Left)> {
-        self.with(key, |inner| inner.edit_unseen(key, kind, changes, touch))
+    fn edit(
+        &mut self,
+        key: &Key<'_>,
+        kind: Type,
+        changes: &[u8],
+        known: Known,
+        touch: bool,
+    ) -> Result<Edited, Unedited> {
+        self.with(key, |inner| inner.edit(key, kind, changes, known, touch))
     }
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {

@@ -3,7 +3,7 @@
 
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng};
-use engine::{Encoding, Engine, ExtFields, Key, NewEntry, Type, Value};
+use engine::{Encoding, Engine, ExtFields, Key, Known, NewEntry, Type, Value};
 use engine_mem::{MemEngine, MemoryUse};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,9 @@ impl Shard {
         let mut changes = Vec::new();
         value::list::Change::Push { end: value::list::End::Tail, value }.put(&mut changes);
         assert!(
-            self.engine.edit(&Key::new(&self.hasher, space, &number.to_le_bytes()), Type::List, &changes).is_some()
+            self.engine
+                .edit(&Key::new(&self.hasher, space, &number.to_le_bytes()), Type::List, &changes, Known::Read, false)
+                .is_ok()
         );
         self.model.entry((space, number)).or_default().push(value.to_vec());
     }

@@ -3,8 +3,8 @@
 
 use crate::model::{Content, ModelEngine, Stored};
 use crate::{
-    Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fields, Key, NewEntry, PackedFields, Residency, SharedBig,
-    SharedBytes, TierAddress, Type, Value, WalkProgress,
+    Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fields, Key, Known, NewEntry, PackedFields, Residency,
+    SharedBig, SharedBytes, TierAddress, Type, Value, WalkProgress,
 };
 use base::hash::KeyHasher;
 use base::{KeyspaceId, Rng, UnixMs};
@@ -190,7 +190,7 @@ impl<E: Engine> Run<E> {
         match self.rng.below(1000) {
             0..350 => self.write(&key),
             350..425 => self.edit(&key),
-            425..450 => self.edit_unseen(&key),
+            425..450 => self.edit_unread(&key),
             450..600 => assert_eq!(self.engine.remove(&key), self.model.remove(&key), "remove"),
             600..620 => {
                 let fields = self.some_fields();
@@ -255,15 +255,17 @@ impl<E: Engine> Run<E> {
         // Sometimes enough changes, or a long enough one, that the collection becomes a tree.
         let count = if self.rng.one_in(20) { 200 } else { 1 + self.rng.below(8) };
         (0..count).for_each(|_| self.put_change(kind, &mut changes));
-        assert_eq!(self.engine.edit(key, kind, &changes), self.model.edit(key, kind, &changes), "edit");
+        let edited = self.engine.edit(key, kind, &changes, Known::Read, false);
+        assert_eq!(edited, self.model.edit(key, kind, &changes, Known::Read, false), "edit");
     }
 
     /// Changes what may be no such collection: the engine makes of it what the model makes, or does nothing.
-    fn edit_unseen(&mut self, key: &Key<'_>) {
+    fn edit_unread(&mut self, key: &Key<'_>) {
         let (kind, touch, mut changes) = (self.collection(), self.rng.one_in(2), Vec::new());
         self.put_change(kind, &mut changes);
-        if let Some(edited) = self.engine.edit_unseen(key, kind, &changes, touch) {
-            assert_eq!(Some(edited), self.model.edit_unseen(key, kind, &changes, touch), "edit_unseen");
+        let known = Known::Nothing;
+        if let Ok(edited) = self.engine.edit(key, kind, &changes, known, touch) {
+            assert_eq!(Ok(edited), self.model.edit(key, kind, &changes, known, touch), "edit without a read");
         }
     }
 
@@ -423,8 +425,8 @@ impl<E: Engine> Run<E> {
             left -= 1;
             left > 0
         });
-        let left = self.engine.edit(key, Type::Hash, &changes);
-        assert!(left.is_some() && left == self.model.edit(key, Type::Hash, &changes));
+        let edited = self.engine.edit(key, Type::Hash, &changes, Known::Read, false);
+        assert!(edited.is_ok() && edited == self.model.edit(key, Type::Hash, &changes, Known::Read, false));
     }
 
     fn begin_checkpoint(&mut self) {

@@ -9,8 +9,8 @@
 //! F3. With tickets, nothing but what is wanted and what the running command has written is in memory.
 
 use crate::{
-    Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Got, Key, Left, NewEntry, Rows, ScanStep, Ticket, Type,
-    Usage, Value, WalkProgress, Wanted,
+    Due, Edited, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Got, Key, Known, NewEntry, Rows, ScanStep,
+    Ticket, Type, Unedited, Usage, Value, WalkProgress, Wanted,
 };
 use base::{KeyspaceId, Rng, UnixMs};
 use std::collections::{HashMap, HashSet};
@@ -223,10 +223,20 @@ impl<E: Engine> Engine for FetchingEngine<E> {
         self.inner.reform(key, change);
     }
 
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left> {
+    fn edit(
+        &mut self,
+        key: &Key<'_>,
+        kind: Type,
+        changes: &[u8],
+        known: Known,
+        touch: bool,
+    ) -> Result<Edited, Unedited> {
+        if known != Known::Read {
+            return Err(Unedited::Unread);
+        }
         self.take_leaves(key);
         self.written(key);
-        self.inner.edit(key, kind, changes)
+        self.inner.edit(key, kind, changes, known, touch)
     }
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {

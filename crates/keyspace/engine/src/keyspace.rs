@@ -1,8 +1,8 @@
 //! The two faces of storage: [`Keyspace`] as commands see it, [`Engine`] as each shard's storage implements it.
 
 use crate::{
-    Effect, Encoding, Entry, EntrySink, ExtFields, Key, Left, Libraries, NewEntry, NotifyClass, Ticket, Type, Value,
-    Waiter, WalkProgress, Wanted,
+    Edited, Effect, Encoding, Entry, EntrySink, ExtFields, Key, Known, Libraries, NewEntry, NotifyClass, Ticket, Type,
+    Unedited, Value, Waiter, WalkProgress, Wanted,
 };
 use base::hash::KeyHasher;
 use base::{DbIndex, KeyspaceId, UnixMs};
@@ -136,16 +136,12 @@ pub trait Keyspace {
     /// Applies the effect and adds it to the record of this command. Cannot fail: check first.
     fn apply(&mut self, effect: &Effect<'_>);
 
-    /// [`Keyspace::apply`] of an [`Effect::Edit`] that returns what is left. At least one change.
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Left;
-
-    /// [`Keyspace::read_to_edit`] and [`Keyspace::edit`] at once, for changes that do not depend on what is stored.
-    /// Returns how many elements there were, none of which has a time, and what is left. `None`, with nothing done,
-    /// where the two may have to run one after the other (see [`Engine::edit_unseen`]), and where an event must be
-    /// published.
-    fn edit_unseen(&mut self, _key: &Key<'_>, _kind: Type, _changes: &[u8]) -> Option<(u64, Left)> {
-        None
-    }
+    /// [`Keyspace::apply`] of an [`Effect::Edit`] that returns what was before and what is left. At least one change.
+    ///
+    /// # Errors
+    /// With [`Known::Read`] none. With [`Known::Nothing`], which is for changes that do not depend on what is stored,
+    /// the reason why [`Keyspace::read_to_edit`] has to come first; nothing is done then.
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8], known: Known) -> Result<Edited, Unedited>;
 
     /// Whether what is applied is recorded: the changes of an [`Effect::Replace`] are left out where it is not.
     fn is_recorded(&self) -> bool {
@@ -330,20 +326,22 @@ pub trait Engine: Send {
 
     /// Applies changes to the collection under the key, which is made if it is absent. With its last element it goes,
     /// unless it has attributes: then it stays, packed and without bytes, and has 0 elements. Its expiration and
-    /// optional fields stay. What is stored is of this type, or nothing is. Gives what is left; `None` when it is
-    /// compressed: nothing has changed then, and it is to be decompressed first.
+    /// optional fields stay. An edit with [`Known::Nothing`] is also a read with this `touch`.
+    ///
+    /// # Errors
+    /// With [`Known::Read`] only [`Unedited::Compressed`]: it is to be decompressed first. With [`Known::Nothing`] also
+    /// what a read would have shown; an engine may refuse all of these. Nothing has changed then.
     ///
     /// # Panics
     /// When the bytes are no changes of this type.
-    #[must_use]
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left>;
-
-    /// [`Engine::read`] and [`Engine::edit`] at once: how many elements there were, none of which has a time, and what
-    /// is left. `None`, with nothing done, unless the row is in memory and a live collection of this type, not
-    /// compressed, and without times of elements; an engine may always answer that.
-    fn edit_unseen(&mut self, _key: &Key<'_>, _kind: Type, _changes: &[u8], _touch: bool) -> Option<(u64, Left)> {
-        None
-    }
+    fn edit(
+        &mut self,
+        key: &Key<'_>,
+        kind: Type,
+        changes: &[u8],
+        known: Known,
+        touch: bool,
+    ) -> Result<Edited, Unedited>;
 
     /// Sets or clears the expiration. False when nothing is stored there.
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool;

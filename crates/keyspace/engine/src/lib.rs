@@ -20,6 +20,7 @@ pub mod cas;
 pub mod checkpoint;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
+pub mod edit;
 pub mod effect;
 pub mod entry;
 #[cfg(any(test, feature = "testing"))]
@@ -41,6 +42,7 @@ pub mod write_class;
 
 pub use cas::CasIds;
 pub use checkpoint::{Backlog, BacklogMemory, EntrySink, WalkProgress};
+pub use edit::{Edited, Known, Unedited};
 pub use effect::Effect;
 pub use entry::{Encoding, Entry, Left, NewEntry, SharedBig, SharedBytes, Type, Value};
 #[cfg(any(test, feature = "testing"))]

@@ -2,8 +2,8 @@
 //! on. Nothing in it is fast.
 
 use crate::{
-    CasIds, Due, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Fields, Key, Left, NewEntry, PackedFields,
-    ScanStep, SharedBig, SharedBytes, Type, Value, WalkProgress,
+    CasIds, Due, Edited, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Fields, Key, Known, Left, NewEntry,
+    PackedFields, ScanStep, SharedBig, SharedBytes, Type, Unedited, Value, WalkProgress,
 };
 use base::hash::KeyHasher;
 use base::slot::slot_of;
@@ -175,6 +175,21 @@ impl ModelEngine {
         self.entries.get_mut(&place(key)).map(|(stored, _)| stored)
     }
 
+    /// Counts the elements of a collection that an edit may change without a read before it.
+    fn count_to_edit(&mut self, key: &Key<'_>, kind: Type, touch: bool) -> Result<u64, Unedited> {
+        let entry = self.read(key, touch).ok().flatten().ok_or(Unedited::Absent)?;
+        if entry.kind != kind {
+            return Err(Unedited::OtherType);
+        }
+        if entry.is_compressed() {
+            return Err(Unedited::Compressed);
+        }
+        match entry.first_due() {
+            Some(_) => Err(Unedited::Timed),
+            None => Ok(value::len(kind, entry.encoding, entry.value.stored())),
+        }
+    }
+
     fn stamp(&self) -> u32 {
         self.now.div_euclid(1000) as u32 & 0xF_FFFF
     }
@@ -247,7 +262,18 @@ impl Engine for ModelEngine {
         }
     }
 
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left> {
+    fn edit(
+        &mut self,
+        key: &Key<'_>,
+        kind: Type,
+        changes: &[u8],
+        known: Known,
+        touch: bool,
+    ) -> Result<Edited, Unedited> {
+        let before = match known {
+            Known::Read => 0,
+            Known::Nothing => self.count_to_edit(key, kind, touch)?,
+        };
         let stamp = self.stamp();
         let (stored, _) = self.entries.entry(place(key)).or_insert_with(|| {
             let value = Content::Bytes(SharedBytes::default());
@@ -256,7 +282,7 @@ impl Engine for ModelEngine {
         });
         assert_eq!(stored.kind, kind, "an edit is for a collection of its type");
         if stored.encoding.is_compressed() {
-            return None;
+            return Err(Unedited::Compressed);
         }
         let mut value = stored.value.clone();
         let body = match &mut value {
@@ -274,22 +300,12 @@ impl Engine for ModelEngine {
         };
         if !left.is_any() && stored.fields.get().has_attributes() {
             (stored.encoding, stored.value) = (Encoding::PACKED, Content::Bytes(SharedBytes::default()));
-            return Some(Left::Elements(0));
+            return Ok(Edited { before, left: Left::Elements(0) });
         }
         if !left.is_any() {
             self.entries.remove(&place(key));
         }
-        Some(left)
-    }
-
-    fn edit_unseen(&mut self, key: &Key<'_>, kind: Type, changes: &[u8], touch: bool) -> Option<(u64, Left)> {
-        let entry = self.read(key, false).ok().flatten()?;
-        if entry.kind != kind || entry.is_compressed() || entry.first_due().is_some() {
-            return None;
-        }
-        let before = value::len(kind, entry.encoding, entry.value.stored());
-        self.read(key, touch).ok()?;
-        Some((before, self.edit(key, kind, changes)?))
+        Ok(Edited { before, left })
     }
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {

@@ -196,7 +196,7 @@ mod tests {
     use base::Rng;
     use codec::Method;
     use engine::model::ModelEngine;
-    use engine::{ExtFields, NewEntry};
+    use engine::{ExtFields, Known, NewEntry};
     use value::{hash, list, set, stream, zset};
 
     struct Owned {
@@ -255,7 +255,7 @@ mod tests {
         let key = Key::new(&store.hasher, base::KeyspaceId(0), b"k");
         for (kind, len) in Type::ALL[1..].iter().flat_map(|kind| [8, 70, 400].map(|len| (*kind, len))) {
             let changes = changes(kind, len);
-            assert!(engine.edit(&key, kind, &changes).is_some());
+            assert!(engine.edit(&key, kind, &changes, Known::Read, false).is_ok());
             let before = engine.read_any(&key).unwrap().clone();
             let is_tree = before.encoding == Encoding::BIG;
             assert_eq!(is_tree, len == 400 || kind == Type::Stream, "{kind:?}");
@@ -272,10 +272,13 @@ mod tests {
             let shown = decoder.show(store.source(), entry);
             assert_eq!((shown.encoding, shown.kind), (before.encoding, kind));
             assert_eq!(engine::model::Stored::of(&shown), before, "{kind:?}");
-            assert!(engine.edit(&key, kind, &changes).is_none(), "nothing is edited that is compressed");
+            assert!(
+                engine.edit(&key, kind, &changes, Known::Read, false).is_err(),
+                "nothing is edited that is compressed"
+            );
             decoder.decompress_in_place(store.source(), &mut engine, &key);
             assert_eq!(engine.read_any(&key), Some(&before), "{kind:?}");
-            assert!(engine.edit(&key, kind, &changes).is_some());
+            assert!(engine.edit(&key, kind, &changes, Known::Read, false).is_ok());
             let (value, fields) = (Value::Bytes(&stored), ExtFields::NONE);
             engine.write(&key, &NewEntry { kind, encoding: compressed, value, expire_at: None, fields });
             assert!(engine.remove(&key));

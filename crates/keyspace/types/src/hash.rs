@@ -17,7 +17,7 @@ pub use value::hash::Cell;
 
 use crate::{TypeError, collection};
 use base::UnixMs;
-use engine::{Entry, Key, Keyspace, Left, NotifyClass, Type};
+use engine::{Edited, Entry, Key, Keyspace, Known, Left, NotifyClass, Type};
 use value::hash::{Change, Iter, UNTIMED, View};
 use value::{Encoding, Stored};
 
@@ -128,10 +128,10 @@ pub fn set_all<'a>(
     for (field, value) in pairs {
         Change::Set { field, value, expire_at: None }.put(&mut changes);
     }
-    let new = match ks.edit_unseen(key, Type::Hash, &changes) {
-        Some((before, Left::Elements(after))) => Ok(after.saturating_sub(before) as usize),
-        Some(_) => unreachable!("fields were set, and of a hash it is told how many it has"),
-        None => set_seen(ks, key, &changes),
+    let new = match ks.edit(key, Type::Hash, &changes, Known::Nothing) {
+        Ok(Edited { before, left: Left::Elements(after) }) => Ok(after.saturating_sub(before) as usize),
+        Ok(_) => unreachable!("fields were set, and of a hash it is told how many it has"),
+        Err(_) => set_seen(ks, key, &changes),
     };
     ks.give_buffer(changes);
     new
@@ -141,11 +141,11 @@ pub fn set_all<'a>(
 fn set_seen(ks: &mut dyn Keyspace, key: &Key<'_>, changes: &[u8]) -> Result<usize, TypeError> {
     let hash = read_to_edit(ks, key)?;
     let (before, has_times) = (hash.len(), hash.has_times());
-    let left = ks.edit(key, Type::Hash, changes);
+    let edited = ks.edit(key, Type::Hash, changes, Known::Read);
     ks.notify(NotifyClass::HASH, "hset", key);
-    let after = match left {
+    let after = match edited.map(|edited| edited.left) {
         // None of them is due.
-        Left::Elements(len) if !has_times => len as usize,
+        Ok(Left::Elements(len)) if !has_times => len as usize,
         _ => peek(ks, key)?.len(),
     };
     Ok(after.saturating_sub(before))
@@ -184,15 +184,15 @@ pub fn delete_all<'a>(
     let deleted = if changes.is_empty() {
         0
     } else {
-        let left = ks.edit(key, Type::Hash, &changes);
+        let edited = ks.edit(key, Type::Hash, &changes, Known::Read);
         ks.notify(NotifyClass::HASH, "hdel", key);
-        let after = match left {
-            Left::Nothing => {
+        let after = match edited.map(|edited| edited.left) {
+            Ok(Left::Nothing) => {
                 ks.notify(NotifyClass::GENERIC, "del", key);
                 0
             }
             // None of them is due.
-            Left::Elements(len) if !has_times => len as usize,
+            Ok(Left::Elements(len)) if !has_times => len as usize,
             _ => peek(ks, key)?.len(),
         };
         before.saturating_sub(after)

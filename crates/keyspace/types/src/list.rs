@@ -2,7 +2,7 @@
 
 use crate::TypeError;
 use crate::collection::{self, Made, Maker, change, read, read_to_edit};
-use engine::{Effect, Encoding, Entry, Key, Keyspace, NotifyClass, SharedBig, Type};
+use engine::{Effect, Encoding, Entry, Key, Keyspace, Known, NotifyClass, SharedBig, Type};
 use std::ops::Range;
 use value::Stored;
 use value::list::{Backward, Change, Forward, View};
@@ -102,8 +102,8 @@ fn push_changes(
     changes: &[u8],
     only_existing: bool,
 ) -> Result<Option<u64>, TypeError> {
-    if let Some((before, _)) = ks.edit_unseen(key, Type::List, changes) {
-        return Ok(Some(before));
+    if let Ok(edited) = ks.edit(key, Type::List, changes, Known::Nothing) {
+        return Ok(Some(edited.before));
     }
     let before = match view_to_edit(ks, key)? {
         Some(list) => list.len(),
@@ -140,9 +140,14 @@ pub fn pop<R>(
 pub fn pop_many(ks: &mut dyn Keyspace, key: &Key<'_>, end: End, count: u64) {
     let mut changes = ks.take_buffer();
     Change::Pop { end, count }.put(&mut changes);
-    let left = ks.edit(key, Type::List, &changes);
+    let edited = ks.edit(key, Type::List, &changes, Known::Read);
     ks.give_buffer(changes);
-    tell_removal(ks, key, if end == End::Head { "lpop" } else { "rpop" }, !left.is_any());
+    tell_removal(
+        ks,
+        key,
+        if end == End::Head { "lpop" } else { "rpop" },
+        edited.is_ok_and(|edited| !edited.left.is_any()),
+    );
 }
 
 /// Moves the element at one end of a list to an end of another or of the same. Before that, `show` receives the

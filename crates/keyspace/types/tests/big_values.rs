@@ -2,7 +2,10 @@
 
 use base::hash::KeyHasher;
 use base::{DbIndex, KeyspaceId, Rng, UnixMs};
-use engine::{Effect, Encoding, Entry, ExtFields, Fetch, Key, Keyspace, Left, ScanStep, SharedBytes, Type, Value};
+use engine::{
+    Edited, Effect, Encoding, Entry, ExtFields, Fetch, Key, Keyspace, Known, ScanStep, SharedBytes, Type, Unedited,
+    Value,
+};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use types::generic::{IfTaken, Moved};
@@ -93,7 +96,7 @@ impl Keyspace for OneValue {
         });
     }
 
-    fn edit(&mut self, _key: &Key<'_>, _kind: Type, _changes: &[u8]) -> Left {
+    fn edit(&mut self, _key: &Key<'_>, _kind: Type, _changes: &[u8], _known: Known) -> Result<Edited, Unedited> {
         unreachable!("a string is no collection")
     }
 

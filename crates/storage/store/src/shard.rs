@@ -5,8 +5,8 @@ use crate::waits::WaitTable;
 use crate::watch::WatchTable;
 use base::{KeyspaceId, UnixMs};
 use engine::{
-    Due, Effect, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Key, Left, NewEntry, ScanStep, Ticket, Type,
-    Usage, Value, WalkProgress, Wanted,
+    Due, Edited, Effect, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Key, Known, NewEntry, ScanStep, Ticket,
+    Type, Unedited, Usage, Value, WalkProgress, Wanted,
 };
 use engine_mem::{Droppable, MemEngine};
 use value::Big;
@@ -184,13 +184,16 @@ impl Engine for ShardEngine {
         either!(self, it => it.reform(key, change));
     }
 
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<Left> {
-        either!(self, it => it.edit(key, kind, changes))
-    }
-
     #[inline]
-    fn edit_unseen(&mut self, key: &Key<'_>, kind: Type, changes: &[u8], touch: bool) -> Option<(u64, Left)> {
-        either!(self, it => it.edit_unseen(key, kind, changes, touch))
+    fn edit(
+        &mut self,
+        key: &Key<'_>,
+        kind: Type,
+        changes: &[u8],
+        known: Known,
+        touch: bool,
+    ) -> Result<Edited, Unedited> {
+        either!(self, it => it.edit(key, kind, changes, known, touch))
     }
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {

@@ -14,8 +14,8 @@ use crate::store::Store;
 use crate::txn::reading::{Reading, lacks, shown, stored_here};
 use base::{DbIndex, KeyspaceId, Lsn, ShardId, UnixMs};
 use engine::{
-    Effect, Engine, Entry, Fetch, Key, Keyspace, Left, Libraries, NotifyClass, ScanStep, Type, Usage, Waiter,
-    WriteClass,
+    Edited, Effect, Engine, Entry, Fetch, Key, Keyspace, Known, Libraries, NotifyClass, ScanStep, Type, Unedited,
+    Usage, Waiter, WriteClass,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -375,21 +375,22 @@ impl Keyspace for Txn<'_> {
     }
 
     #[inline]
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Left {
-        self.apply_as_it_is(&Effect::Edit { key: *key, kind, changes }).expect("an edit tells what it leaves")
-    }
-
-    #[inline]
-    fn edit_unseen(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<(u64, Left)> {
-        // The notices of a change need a read before it.
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8], known: Known) -> Result<Edited, Unedited> {
+        if known == Known::Read {
+            let left = self.apply_as_it_is(&Effect::Edit { key: *key, kind, changes });
+            return Ok(Edited { before: 0, left: left.expect("an edit tells what it leaves") });
+        }
         if self.store.notices.any() {
-            return None;
+            return Err(Unedited::Watched);
         }
         // A panic in it may come after its first change.
         let (touch, has_changed) = (self.touch, std::mem::replace(&mut self.changed, true));
-        let Some(edited) = self.shard(key).engine.edit_unseen(key, kind, changes, touch) else {
-            self.changed = has_changed;
-            return None;
+        let edited = match self.shard(key).engine.edit(key, kind, changes, known, touch) {
+            Ok(edited) => edited,
+            Err(reason) => {
+                self.changed = has_changed;
+                return Err(reason);
+            }
         };
         self.look_at(key);
         self.scratch.changes += 1;
@@ -399,7 +400,7 @@ impl Keyspace for Txn<'_> {
         if self.scratch.log.sink.is_some() {
             self.record(&effect);
         }
-        Some(edited)
+        Ok(edited)
     }
 
     #[inline]

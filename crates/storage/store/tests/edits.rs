@@ -4,7 +4,7 @@
 use base::clock::ManualClock;
 use base::random::SeededEntropy;
 use base::{DbIndex, KeyspaceId};
-use engine::{Effect, Encoding, Key, Keyspace, Left, NotifyClass, Type, Value};
+use engine::{Edited, Effect, Encoding, Key, Keyspace, Known, Left, NotifyClass, Type, Unedited, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::shard::ShardEngine;
@@ -59,11 +59,11 @@ impl Bench {
     }
 
     fn edit(&mut self, kind: Type, changes: &[u8]) {
-        self.run(|txn, key| txn.edit(key, kind, changes));
+        assert!(self.run(|txn, key| txn.edit(key, kind, changes, Known::Read)).is_ok());
     }
 
-    fn edit_unseen(&mut self, kind: Type, changes: &[u8]) -> Option<(u64, Left)> {
-        self.run(|txn, key| txn.edit_unseen(key, kind, changes))
+    fn edit_unread(&mut self, kind: Type, changes: &[u8]) -> Result<Edited, Unedited> {
+        self.run(|txn, key| txn.edit(key, kind, changes, Known::Nothing))
     }
 
     fn digest(&mut self) -> Option<(Type, Vec<u8>)> {
@@ -91,46 +91,46 @@ fn an_edit_is_a_change_like_any_other() {
     let changed = Arc::new(AtomicBool::new(false));
     bench.run(|txn, key| txn.watch(key, &changed));
     let changes = bench.scratch.changes;
-    assert_eq!(bench.edit_unseen(Type::List, &push(b"second")).map(|(before, _)| before), Some(1));
+    assert_eq!(bench.edit_unread(Type::List, &push(b"second")).map(|edited| edited.before), Ok(1));
     assert!(changed.load(Ordering::Relaxed));
     assert_eq!((bench.scratch.changes - changes, bench.scratch.hits, bench.scratch.misses), (1, 0, 0));
-    let unseen = bench.digest();
+    let unread = bench.digest();
     let mut other = Bench::new();
     other.edit(Type::List, &push(b"first"));
     other.edit(Type::List, &push(b"second"));
-    assert_eq!(unseen, other.digest());
+    assert_eq!(unread, other.digest());
 }
 
-/// Whatever a look may find out is left to a look, and nothing is changed.
+/// What only a read may find out is refused with its reason, and nothing is changed.
 #[test]
-fn what_needs_a_look_is_left_alone() {
+fn what_needs_a_read_is_refused() {
     let mut bench = Bench::new();
-    let is_left = |bench: &mut Bench, kind: Type, changes: &[u8], why: &str| {
+    let is_refused = |bench: &mut Bench, kind: Type, changes: &[u8], why: Unedited| {
         let (before, counted) = (bench.digest(), bench.scratch.changes);
-        assert_eq!(bench.edit_unseen(kind, changes), None, "{why}");
-        assert_eq!((bench.digest(), bench.scratch.changes), (before, counted), "{why}");
+        assert_eq!(bench.edit_unread(kind, changes), Err(why));
+        assert_eq!((bench.digest(), bench.scratch.changes), (before, counted), "{why:?}");
     };
-    is_left(&mut bench, Type::List, &push(b"value"), "nothing is there");
+    is_refused(&mut bench, Type::List, &push(b"value"), Unedited::Absent);
     bench.store(Type::String, Encoding::PLAIN, b"7");
-    is_left(&mut bench, Type::List, &push(b"value"), "a string");
+    is_refused(&mut bench, Type::List, &push(b"value"), Unedited::OtherType);
     bench.delete();
     bench.edit(Type::List, &push(b"value"));
-    is_left(&mut bench, Type::Hash, &set(None), "another collection");
+    is_refused(&mut bench, Type::Hash, &set(None), Unedited::OtherType);
     bench.expire(NOW + 1);
-    assert!(bench.edit_unseen(Type::List, &push(b"value")).is_some(), "it is there for a moment more");
+    assert!(bench.edit_unread(Type::List, &push(b"value")).is_ok(), "it is there for a moment more");
     bench.expire(NOW);
-    is_left(&mut bench, Type::List, &push(b"value"), "it has expired");
+    is_refused(&mut bench, Type::List, &push(b"value"), Unedited::Expired);
     bench.delete();
     bench.edit(Type::Hash, &set(None));
-    assert_eq!(bench.edit_unseen(Type::Hash, &set(Some(NOW))), Some((1, Left::Elements(1))));
-    is_left(&mut bench, Type::Hash, &set(None), "a field has a time");
+    assert_eq!(bench.edit_unread(Type::Hash, &set(Some(NOW))), Ok(Edited { before: 1, left: Left::Elements(1) }));
+    is_refused(&mut bench, Type::Hash, &set(None), Unedited::Timed);
     bench.delete();
     let mut stored = Vec::new();
     assert!(codec::stored::put_lzf(b"\x04aaaaa", 40, &mut stored));
     bench.store(Type::List, Encoding::PACKED.compressed(), &stored);
-    is_left(&mut bench, Type::List, &push(b"value"), "it is compressed");
+    is_refused(&mut bench, Type::List, &push(b"value"), Unedited::Compressed);
     bench.delete();
     bench.edit(Type::List, &push(b"value"));
     bench.store.notices.ask_for_events(NotifyClass::all());
-    is_left(&mut bench, Type::List, &push(b"value"), "somebody may want to be told");
+    is_refused(&mut bench, Type::List, &push(b"value"), Unedited::Watched);
 }

@@ -7,7 +7,7 @@ use base::hash::KeyHasher;
 use base::random::SeededEntropy;
 use checkpoint::{CheckpointError, DataDir, LoadProgress, ManifestFile, load};
 use engine::model::{ModelEngine, Stored};
-use engine::{Effect, Engine, Entry, ExtFields, NewEntry, Type};
+use engine::{Effect, Engine, Entry, ExtFields, Known, NewEntry, Type};
 use parking_lot::Mutex;
 use rdb::{Hash, Item, RdbError, Reader, StreamId, Strings, Target, Value, Writer, Zset, stored};
 use std::collections::BTreeMap;
@@ -67,7 +67,9 @@ pub(crate) fn found(fs: &SimFs) -> Option<Keys> {
             Effect::Store { ref key, kind, encoding, value, expire_at } => {
                 engine.write(key, &NewEntry { kind, encoding, value, expire_at, fields: ExtFields::NONE });
             }
-            Effect::Edit { ref key, kind, changes } => assert!(engine.edit(key, kind, changes).is_some()),
+            Effect::Edit { ref key, kind, changes } => {
+                assert!(engine.edit(key, kind, changes, Known::Read, false).is_ok())
+            }
             Effect::Expire { ref key, at } => assert!(engine.set_expiration(key, Some(at))),
             Effect::Library { .. } | Effect::Position { .. } => {}
             _ => panic!("no part of an entry"),

@@ -16,7 +16,7 @@ use command::clients::Address;
 use command::stats::WorkerStats;
 use command::{Args, CommandTable, Ctx, Host, Locks, Session, Stop};
 use engine::model::ModelEngine;
-use engine::{Effect, Engine, Entry, Fetch, Key, Keyspace, Left, ScanStep, Type};
+use engine::{Edited, Effect, Engine, Entry, Fetch, Key, Keyspace, Known, Left, ScanStep, Type, Unedited};
 use proto::{Protocol, ReplyBuffer, Span};
 use std::collections::BTreeMap;
 use std::collections::HashSet;
@@ -324,19 +324,19 @@ impl Keyspace for Keyspaces {
         self.apply_effect(effect);
     }
 
-    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Left {
-        self.apply_effect(&Effect::Edit { key: *key, kind, changes }).expect("an edit")
-    }
-
-    fn edit_unseen(&mut self, key: &Key<'_>, kind: Type, changes: &[u8]) -> Option<(u64, Left)> {
-        if self.fetching.is_some() {
-            return None;
+    fn edit(&mut self, key: &Key<'_>, kind: Type, changes: &[u8], known: Known) -> Result<Edited, Unedited> {
+        if known == Known::Read {
+            let left = self.apply_effect(&Effect::Edit { key: *key, kind, changes }).expect("an edit");
+            return Ok(Edited { before: 0, left });
         }
-        self.look(key, false).ok()?;
-        let edited = self.live.edit_unseen(key, kind, changes, true)?;
+        if self.fetching.is_some() {
+            return Err(Unedited::Unread);
+        }
+        self.look(key, false).map_err(|Fetch| Unedited::Absent)?;
+        let edited = self.live.edit(key, kind, changes, known, true)?;
         self.changed = true;
         self.record.push(&Effect::Edit { key: *key, kind, changes });
-        Some(edited)
+        Ok(edited)
     }
 
     fn len(&self, space: KeyspaceId) -> u64 {

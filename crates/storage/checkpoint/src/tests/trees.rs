@@ -2,7 +2,7 @@
 
 use super::*;
 use engine::model::{Content, ModelEngine};
-use engine::{Engine, ExtFields, Key, NewEntry};
+use engine::{Engine, ExtFields, Key, Known, NewEntry};
 use value::list::{Change, End};
 
 /// More than three blocks, so that it is written in parts.
@@ -23,7 +23,7 @@ fn filled(rng: &mut Rng) -> ModelEngine {
             Change::Push { end: End::Tail, value: &element(list, index) }.put(&mut changes);
         }
         let key = Key::new(&hasher(), KeyspaceId(0), name.as_bytes());
-        assert!(engine.edit(&key, Type::List, &changes).is_some());
+        assert!(engine.edit(&key, Type::List, &changes, Known::Read, false).is_ok());
         if list % 2 == 0 {
             engine.set_expiration(&key, Some(10_000 + list as i64));
         }
@@ -49,7 +49,7 @@ fn apply(engine: &Mutex<ModelEngine>, effect: &Effect<'_>) {
         Effect::Store { ref key, kind, encoding, value, expire_at } => {
             engine.write(key, &NewEntry { kind, encoding, value, expire_at, fields: ExtFields::NONE });
         }
-        Effect::Edit { ref key, kind, changes } => assert!(engine.edit(key, kind, changes).is_some()),
+        Effect::Edit { ref key, kind, changes } => assert!(engine.edit(key, kind, changes, Known::Read, false).is_ok()),
         Effect::Expire { ref key, at } => assert!(engine.set_expiration(key, Some(at))),
         _ => panic!("{effect:?} was not saved"),
     }

@@ -4,7 +4,7 @@ use crate::life::{Life, policy};
 use crate::model::Model;
 use base::{Clock as _, DbIndex};
 use durability::Cause;
-use engine::{Effect, Encoding, Fields, Keyspace as _, Type, Value};
+use engine::{Effect, Encoding, Fields, Keyspace as _, Known, Type, Value};
 use store::{At, LockSet, Txn, WriteClass};
 use value::list;
 use vfs::{Outage, SimFs};
@@ -37,7 +37,8 @@ fn replace(txn: &mut Txn<'_>, name: &str, fields: &Fields<'_>) {
 fn push(txn: &mut Txn<'_>, name: &str, count: usize) {
     let mut changes = Vec::new();
     (0..count).for_each(|_| list::Change::Push { end: list::End::Tail, value: b"element" }.put(&mut changes));
-    txn.edit(&txn.key(name.as_bytes()), Type::List, &changes);
+    let edited = txn.edit(&txn.key(name.as_bytes()), Type::List, &changes, Known::Read);
+    edited.expect("an edit after a read");
 }
 
 /// One entry of each form: inside the page and outside, packed and a tree, with and without an expiration.

@@ -5,7 +5,7 @@ use crate::life::{Life, found, policy};
 use crate::model::{Model, seeds};
 use base::{DbIndex, Rng};
 use durability::{Cause, DurabilityError, Policy, TierPolicy};
-use engine::{Effect, Encoding, Fetch, Keyspace, Type, Value};
+use engine::{Effect, Encoding, Fetch, Keyspace, Known, Type, Value};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use store::{At, Blocked, LockSet, Txn, WriteClass};
@@ -578,7 +578,7 @@ fn collections_come_back_and_are_edited() {
             run(life, |txn| {
                 let key = txn.key(name.as_bytes());
                 txn.read_to_edit(&key)?;
-                txn.edit(&key, kind, &changes);
+                txn.edit(&key, kind, &changes, Known::Read).expect("an edit after a read");
                 Ok(())
             });
         }
