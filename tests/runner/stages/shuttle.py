@@ -22,6 +22,7 @@ def shuttle(job, package, arguments, schedules):
             "SHUTTLE_SCHEDULES": str(schedules),
             "RUSTFLAGS": "--cfg shuttle",
             "CARGO_TARGET_DIR": str(TARGET / "shuttle"),
+            "CARGO_INCREMENTAL": "0",  # it would keep gigabytes for builds that are rare
         },
     )
 

@@ -27,6 +27,7 @@ def tsan(job, package, arguments):
             "RUSTFLAGS": "-Zsanitizer=thread",
             "TSAN_OPTIONS": "halt_on_error=1",
             "CARGO_TARGET_DIR": str(TARGET / "tsan"),
+            "CARGO_INCREMENTAL": "0",  # it would keep gigabytes for builds that are rare
         },
     )
 
