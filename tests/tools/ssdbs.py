@@ -533,6 +533,8 @@ def followed_under_load(tools, kind, start):
     name = f"ssdb-follow-{kind}"
     with start(name) as peer, Proxy(peer.port) as proxy, tools.serve(name, "--database", "0 engine disk") as ours:
         with Client(ours.port) as mine, SsdbClient(peer.port) as client:
+            # A client that says nothing is not kept.
+            mine.call("PING")
             fill(client)
             loads = [SsdbLoad(peer.port, seed) for seed in (1, 2)]
             words = [f"ssdb://127.0.0.1:{proxy.port}", "--to", f"redis://127.0.0.1:{ours.port}", "--follow"]

@@ -218,9 +218,15 @@ impl Receiver {
             if let Some(value) = next {
                 return Ok(value);
             }
-            match self.stream.read(&mut self.room).map_err(|source| self.lost(source))? {
-                0 => return Err(self.lost(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed"))),
-                read => self.parser.feed(self.room.get(..read).unwrap_or_default()),
+            match self.stream.read(&mut self.room) {
+                Ok(0) => {
+                    let ended = io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed");
+                    return Err(self.lost(ended));
+                }
+                Ok(read) => self.parser.feed(self.room.get(..read).unwrap_or_default()),
+                // The signal that asks for the end.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.lost(error)),
             }
         }
     }
