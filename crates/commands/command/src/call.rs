@@ -5,7 +5,7 @@ use crate::stats::WorkerStats;
 use crate::table::Row;
 use crate::{Args, CommandSpec, Ctx, Flags, KeyFlags, Run, Session, Stop};
 use base::UnixMs;
-use engine::{Fetch, Key};
+use engine::{Away, Fetch, Key, Type};
 use proto::{ReplyBuffer, ReplyMark};
 
 /// Sees calls that are done; the slow log implements it. A part of the host as `Arc<dyn Observer>`, so that EXEC can
@@ -116,6 +116,15 @@ pub fn call(ctx: &mut Ctx<'_>, row: &Row) -> Result<(), Fetch> {
             Ok(())
         }
     }
+}
+
+/// Answers with a value that is copied from where it is, once. False, with nothing written, when it cannot be, or when
+/// the command answers something else.
+#[cold]
+pub fn send_away(row: &Row, away: &Away<'_>, reply: &mut ReplyBuffer) -> bool {
+    row.spec.flags.contains(Flags::SENDS_STRING)
+        && away.kind == Type::String
+        && reply.bulk_with(away.len, |bytes| (away.append_to)(bytes))
 }
 
 /// Notes a command of an administrator that has run or failed in the audit log.

@@ -137,9 +137,13 @@ bitflags::bitflags! {
         /// it.
         const FREES = 1 << 26;
 
+        /// Answers with the string under its first key as it is. COMMAND INFO does not show it.
+        const SENDS_STRING = 1 << 27;
+
         /// What COMMAND INFO does not show.
         const HIDDEN = Self::MAY_REPLICATE.bits() | Self::NO_RIGHT.bits() | Self::PART.bits() | Self::AUDITED.bits()
-            | Self::NOT_QUEUED.bits() | Self::FOR_SUBSCRIBERS.bits() | Self::KEEPS_CACHING.bits() | Self::FREES.bits();
+            | Self::NOT_QUEUED.bits() | Self::FOR_SUBSCRIBERS.bits() | Self::KEEPS_CACHING.bits() | Self::FREES.bits()
+            | Self::SENDS_STRING.bits();
     }
 }
 

@@ -109,6 +109,22 @@ impl Span {
         })
     }
 
+    /// Appends a copy of a range that is inside to a vector. When not all of it was real, the vector is as before.
+    pub fn append_to(&self, buf: &mut Vec<u8>, from: usize, len: usize) -> bool {
+        buf.reserve(len);
+        let room = buf.spare_capacity_mut();
+        assert!(room.len() >= len, "room was reserved");
+        // SAFETY: by M1 the range can be read, with the handler's help (M2); the room belongs to the caller.
+        let is_real = self.access(from, len, |address| unsafe {
+            ptr::copy_nonoverlapping(address.as_ptr(), room.as_mut_ptr().cast(), len);
+        });
+        if is_real {
+            // SAFETY: the copy has filled `len` bytes of the room.
+            unsafe { buf.set_len(buf.len() + len) };
+        }
+        is_real
+    }
+
     /// Whether the pages of a range, which is inside, are in the page cache now. `pages` has room for a byte a page.
     pub fn is_in_memory(&self, from: usize, len: usize, pages: &mut [u8]) -> bool {
         assert!(self.has(from, len), "the range is inside");

@@ -88,6 +88,22 @@ impl Region for RealRegion {
         })
     }
 
+    fn append_to(&self, buf: &mut Vec<u8>, len: usize, offset: u64) -> Result<()> {
+        if let Some(from) = self.place(offset, len)
+            && !self.span.is_broken()
+            && self.span.append_to(buf, from, len)
+        {
+            return Ok(());
+        }
+        let before = buf.len();
+        buf.resize(before.saturating_add(len), 0);
+        let result = self.read_exact_at(&mut buf[before..], offset);
+        if result.is_err() {
+            buf.truncate(before);
+        }
+        result
+    }
+
     fn write_nt(&self, bytes: &[u8], offset: u64) -> Result<()> {
         // SAFETY: the span has a place for all bytes there, which no reference has (M1).
         self.store(bytes.len(), offset, |to| unsafe { stores::copy_nt(bytes, to) })

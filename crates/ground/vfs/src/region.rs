@@ -39,6 +39,20 @@ pub trait Region: Send + Sync + fmt::Debug {
     /// The medium cannot read it, or the file or the region ends before.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()>;
 
+    /// Appends `len` bytes from `offset` to a vector.
+    ///
+    /// # Errors
+    /// As [`read_exact_at`](Self::read_exact_at); the vector is then as before.
+    fn append_to(&self, buf: &mut Vec<u8>, len: usize, offset: u64) -> Result<()> {
+        let before = buf.len();
+        buf.resize(before.saturating_add(len), 0);
+        let result = self.read_exact_at(buf.get_mut(before..).unwrap_or_default(), offset);
+        if result.is_err() {
+            buf.truncate(before);
+        }
+        result
+    }
+
     /// Writes bytes past the processor's caches.
     ///
     /// # Errors

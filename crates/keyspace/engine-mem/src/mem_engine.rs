@@ -24,7 +24,7 @@ use base::slot::slot_of;
 use base::{KeyspaceId, Rng, UnixMs};
 use engine::{
     CasIds, Due, Edited, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Fields, Key, Known, Left, NewEntry,
-    PackedFields, ScanStep, Ticket, Type, Unedited, Usage, Value, WalkProgress, Wanted,
+    PackedFields, ScanStep, Seen, Ticket, Type, Unedited, Usage, Value, WalkProgress, Wanted,
 };
 use std::sync::Arc;
 use value::{Big, Body, Limits};
@@ -490,7 +490,7 @@ impl MemEngine {
     }
 
     /// Has `answer` look at what [`Engine::read`] gives, unless that is compressed or takes I/O: `None` then, with
-    /// nothing done.
+    /// nothing done. It may decline what is [`Seen::Away`] with `None`, and is called again if there is a copy.
     /// `way` is one to the key, if any was gone. Inlined where it is called, so that the entry need not be put together
     /// in memory.
     #[inline]
@@ -499,7 +499,7 @@ impl MemEngine {
         key: &Key<'_>,
         way: &Way,
         touch: bool,
-        answer: impl FnOnce(Option<&Entry<'_>>) -> R,
+        mut answer: impl FnMut(Seen<'_>) -> Option<R>,
     ) -> Option<R> {
         debug_assert_eq!(key.hash, self.hasher.hash(key.bytes), "the key was hashed by another hasher");
         let known = self.hints.end_of(way).map(|found| found.handle);
@@ -508,7 +508,7 @@ impl MemEngine {
             Some(handle) => handle,
             None => match self.look_up(key) {
                 LookedUp::Entry(handle) => handle,
-                LookedUp::Absent => return Some(answer(None)),
+                LookedUp::Absent => return answer(Seen::Entry(None)),
                 LookedUp::Unknown => return None,
             },
         };
@@ -519,7 +519,7 @@ impl MemEngine {
             true => self.entries.used(handle, |stamp| self.stamps.touched(stamp, &mut self.rng)),
             false => self.entries.entry(handle),
         };
-        Some(answer(Some(&entry).filter(|entry| !entry.is_expired(self.now))))
+        answer(Seen::Entry(Some(&entry).filter(|entry| !entry.is_expired(self.now))))
     }
 
     /// Whether there is no entry under a key that is not in the table. False when the answer needs a row.

@@ -19,8 +19,8 @@ use crate::table::Found;
 use base::{KeyspaceId, UnixMs};
 use engine::tier::{EXPIRES_SOON_MS, KEY_LEN_MAX, NewRecord, Origin, TierRecord, VALUE_LEN_MAX, WrittenShards};
 use engine::{
-    AwayRow, Encoding, Entry, Fields, Key, NewEntry, PackedFields, Ticket, TierAddress, TierRefusal, Value, ValueTier,
-    Wanted,
+    Away, AwayRow, Encoding, Entry, Fields, Key, NewEntry, PackedFields, Seen, Ticket, TierAddress, TierRefusal, Value,
+    ValueTier, Wanted,
 };
 use state::{ReadOnce, Tiered};
 use std::collections::{HashMap, VecDeque};
@@ -31,6 +31,9 @@ const STRETCHES_LOOKED_AT: usize = 4;
 
 /// The longest record that is read in place: a shard keeps as much memory for that.
 const IN_PLACE_MAX: usize = 16 << 10;
+
+/// The longest value that is copied to its reply from where it is, under the shard's lock.
+const IN_REPLY_MAX: usize = 128 << 10;
 
 /// What a step of demotion has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,9 +66,10 @@ impl MemEngine {
         self.tiered.as_ref().map(|tiered| &tiered.tier)
     }
 
-    /// Has `answer` look at an entry that is away, if its value can be read without I/O. The entry stays away. `None`,
-    /// with nothing done, when it cannot, or when the value is worth its memory: it was read once lately, and the tier
-    /// does not take values as soon as they are written.
+    /// Has `answer` look at an entry that is away, if its value can be read without I/O. The entry stays away. First it
+    /// sees the value where it is; if it declines, it sees a copy. `None`, with nothing done, when it cannot be read,
+    /// or when the value is worth its memory: it was read once lately, and the tier does not take values as soon as
+    /// they are written.
     #[cold]
     #[inline(never)]
     pub(crate) fn read_in_place<R>(
@@ -73,7 +77,7 @@ impl MemEngine {
         key: &Key<'_>,
         handle: u32,
         touch: bool,
-        answer: impl FnOnce(Option<&Entry<'_>>) -> R,
+        mut answer: impl FnMut(Seen<'_>) -> Option<R>,
     ) -> Option<R> {
         let tiered = self.tiered.as_deref_mut()?;
         let entry = self.entries.entry(handle);
@@ -85,19 +89,25 @@ impl MemEngine {
             return None;
         }
         let address = entry.fields.tier()?;
-        let (encoding, place) = tiered.tier.try_copy(key.bytes, address, IN_PLACE_MAX, &mut tiered.record)?;
-        if encoding.is_compressed() {
-            return None;
+        let tier = &*tiered.tier;
+        let append = |to: &mut Vec<u8>| matches!(tier.try_get(key.bytes, address, to), Some(it) if !it.is_compressed());
+        let away = Away { kind: entry.kind, len: address.len as usize, append_to: &append };
+        let mut answered = if away.len <= IN_REPLY_MAX { answer(Seen::Away(&away)) } else { None };
+        if answered.is_none() {
+            let (encoding, place) = tier.try_copy(key.bytes, address, IN_PLACE_MAX, &mut tiered.record)?;
+            if encoding.is_compressed() {
+                return None;
+            }
+            let value = Value::Bytes(tiered.record.get(place)?);
+            answered = answer(Seen::Entry(Some(&Entry { encoding, value, ..entry })));
         }
         if promotes {
             tiered.once.note(key.hash);
         }
-        let entry = match touch {
-            true => self.entries.used(handle, |stamp| self.stamps.touched(stamp, &mut self.rng)),
-            false => entry,
-        };
-        let value = Value::Bytes(tiered.record.get(place)?);
-        Some(answer(Some(&Entry { encoding, value, ..entry })))
+        if touch {
+            self.entries.used(handle, |stamp| self.stamps.touched(stamp, &mut self.rng));
+        }
+        answered
     }
 
     /// See [`engine::Engine::want`].

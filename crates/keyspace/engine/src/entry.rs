@@ -71,6 +71,26 @@ pub struct Entry<'a> {
     pub fields: ExtFields<'a>,
 }
 
+/// What a read on the fast path finds.
+#[derive(Clone, Copy)]
+pub enum Seen<'a> {
+    /// The entry, with its value; `None` when there is none.
+    Entry(Option<&'a Entry<'a>>),
+    /// An entry whose value is away, and can be copied without I/O from where it is.
+    Away(&'a Away<'a>),
+}
+
+/// A value that is away, to be copied once: from where it is to where it is to be.
+#[derive(Clone, Copy)]
+pub struct Away<'a> {
+    /// Its type.
+    pub kind: Type,
+    /// Its length, in the form it is stored in.
+    pub len: usize,
+    /// Appends it. False when it cannot be read so, or is compressed; the vector is anything longer then.
+    pub append_to: &'a dyn Fn(&mut Vec<u8>) -> bool,
+}
+
 /// An entry to be stored.
 #[derive(Clone, Copy, Debug)]
 pub struct NewEntry<'a> {

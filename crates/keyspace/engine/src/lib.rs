@@ -44,7 +44,7 @@ pub use cas::CasIds;
 pub use checkpoint::{Backlog, BacklogMemory, EntrySink, WalkProgress};
 pub use edit::{Edited, Known, Unedited};
 pub use effect::Effect;
-pub use entry::{Encoding, Entry, Left, NewEntry, SharedBig, SharedBytes, Type, Value};
+pub use entry::{Away, Encoding, Entry, Left, NewEntry, Seen, SharedBig, SharedBytes, Type, Value};
 #[cfg(any(test, feature = "testing"))]
 pub use fetching::FetchingEngine;
 pub use fields::{ExtFields, Fields, PackedFields, Residency, TaggedFields, TierAddress};

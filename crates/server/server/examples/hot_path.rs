@@ -5,23 +5,32 @@
 //! HSET changes a field of one of many small hashes, ZADD the score of a member of one of many small sorted sets.
 //!
 //!     cargo run --release -p onggi-server --example hot_path -- [KEYS [VALUE_BYTES [ROUNDS [SHARDS [ONLY]]]]]
+//!
+//! ONLY names a command and a pipeline, as GET16, or is `all`. A word after it is an empty directory: the values are on
+//! a mapped tier there.
 
 mod in_process;
 
 use base::Rng;
-use in_process::{CONNECTIONS, best_of, buffers, executor, settle, turn};
+use config::Settings;
+use in_process::{CONNECTIONS, best_of, buffers, executor_on, on_tier, settle, turn};
+use std::path::PathBuf;
 
 /// Elements of each hash and sorted set.
 const ELEMENTS: u64 = 10;
 
 fn main() {
-    let only = std::env::args().nth(5);
+    let only = std::env::args().nth(5).filter(|only| only != "all");
+    let tier_dir = std::env::args().nth(6).map(PathBuf::from);
     let mut arguments = std::env::args().skip(1).take(4).map(|text| text.parse::<usize>().expect("a number"));
     let keys = arguments.next().unwrap_or(1_000_000);
     let value = "x".repeat(arguments.next().unwrap_or(64));
     let rounds = arguments.next().unwrap_or(7);
     let shards = arguments.next().unwrap_or(64);
-    let mut executor = executor(shards);
+    let mut tier = None;
+    let mut executor = executor_on(shards, Settings::default(), |store| {
+        tier = tier_dir.as_ref().map(|dir| (store.clone(), on_tier::attach(store, dir)));
+    });
     let set = |bytes: &mut Vec<u8>, key: u64| {
         bytes.extend(format!("*3\r\n$3\r\nSET\r\n$16\r\nkey:{key:012}\r\n${}\r\n{value}\r\n", value.len()).bytes());
     };
@@ -38,6 +47,7 @@ fn main() {
         let all: Vec<Vec<u8>> = (0..CONNECTIONS).map(|_| load()).collect();
         turn(&mut executor, &all);
     }
+    tier.iter().for_each(|(store, tier)| on_tier::settle(store, tier));
     settle(&mut executor, shards);
     let mut rng = Rng::new(1);
     for pipeline in [1, 16, 64] {

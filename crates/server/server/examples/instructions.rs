@@ -4,14 +4,15 @@
 //!     valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*::measured' \
 //!         target/release/examples/instructions GET 16
 //!
-//! A third word `users` defines users with rules, and logs each connection in as one that has every right. Prints the
-//! number of measured requests.
+//! A third word `users` defines users with rules, and logs each connection in as one that has every right. GET-1K and
+//! SET-1K have values of 1 KB, GET-TIER and SET-TIER have them on a mapped tier. Prints the number of measured
+//! requests.
 
 mod in_process;
 
 use base::Rng;
 use config::Settings;
-use in_process::{CONNECTIONS, executor_with, settle, turn};
+use in_process::{CONNECTIONS, executor_on, on_tier, settle, turn};
 use server::executor::Executor;
 
 const SHARDS: usize = 16;
@@ -56,8 +57,9 @@ fn put_script(bytes: &mut Vec<u8>, text: &str, key: &str) {
 fn request(bytes: &mut Vec<u8>, command: &str, key: u64, element: u64, score: u64) {
     let (key, element) = (format!("key:{key:012}"), format!("element:{element:08}"));
     match command {
-        "GET" => put(bytes, &["GET", &key]),
+        "GET" | "GET-1K" | "GET-TIER" => put(bytes, &["GET", &key]),
         "SET" => put(bytes, &["SET", &key, &"x".repeat(64)]),
+        "SET-1K" | "SET-TIER" => put(bytes, &["SET", &key, &"x".repeat(1024)]),
         "HSET" => put(bytes, &["HSET", &key, &element, "xxxxxxxxxxxxxxxx"]),
         "ZADD" => put(bytes, &["ZADD", &key, &score.to_string(), &element]),
         "NUMBER" => put(bytes, &["SET", &key, "1000"]),
@@ -108,12 +110,19 @@ fn main() {
     let command = arguments.next().expect("the name of a command");
     let pipeline: usize = arguments.next().map_or(16, |text| text.parse().expect("a number of requests"));
     // The slow log would count requests that a busy machine has slowed down.
-    let mut executor = executor_with(SHARDS, Settings { slowlog_slower_than_us: -1, ..Settings::default() });
+    let settings = Settings { slowlog_slower_than_us: -1, ..Settings::default() };
+    let (mut tier, tier_dir) = (None, tempfile::tempdir().expect("a directory for the tier"));
+    let mut executor = executor_on(SHARDS, settings, |store| {
+        if command.ends_with("-TIER") {
+            tier = Some((store.clone(), on_tier::attach(store, tier_dir.path())));
+        }
+    });
     if arguments.next().is_some_and(|word| word == "users") {
         log_in(&mut executor);
     }
     let (load, elements) = match command.as_str() {
         "GET" | "SET" => ("SET", 1),
+        "GET-1K" | "SET-1K" | "GET-TIER" | "SET-TIER" => ("SET-1K", 1),
         other if script(other).is_some() => ("NUMBER", 1),
         other => (other, ELEMENTS),
     };
@@ -124,6 +133,7 @@ fn main() {
         number += 1;
     });
     filling.iter().for_each(|buffers| turn(&mut executor, buffers));
+    tier.iter().for_each(|(store, tier)| on_tier::settle(store, tier));
     settle(&mut executor, SHARDS);
     if let Some(text) = script(&command) {
         let mut load = Vec::new();

@@ -19,7 +19,7 @@ use command::stats::WorkerStats;
 use command::table::Row;
 use command::watchers::{self, Sender};
 use command::{Args, Categories, Ctx, Flags, KeyFlags, Locks, Run, Session, Stop};
-use engine::{Fetch, Keyspace};
+use engine::{Fetch, Keyspace, Seen};
 use proto::{ReplyBuffer, ReplyMark};
 use std::any::Any;
 use std::cell::Cell;
@@ -227,8 +227,9 @@ impl<'t> Turn<'t> {
         let at =
             At { now: self.now, db: session.db, touch: !session.no_touch, worker: self.worker, writes: row.writes };
         let answered = catch_unwind(AssertUnwindSafe(|| {
-            self.shared.store.read_one(scratch, (place.shard, key, way), &at, |entry| {
-                answer(&Look { entry, args: *args, now: self.now }, reply)
+            self.shared.store.read_one(scratch, (place.shard, key, way), &at, |seen| match seen {
+                Seen::Entry(entry) => Some(answer(&Look { entry, args: *args, now: self.now }, reply)),
+                Seen::Away(away) => command::call::send_away(row, away, reply).then_some(Ok(())),
             })
         }));
         match answered {

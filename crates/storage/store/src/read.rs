@@ -8,12 +8,13 @@ use crate::shard::{Shard, ShardEngine};
 use crate::store::Store;
 use crate::txn::{At, Scratch};
 use base::{Lsn, ShardId};
-use engine::{Engine, Entry, Key};
+use engine::{Engine, Key, Seen};
 use engine_mem::Way;
 
 impl Store {
     /// Calls `answer` with the entry under a key of the selected database as it is now, as one read of a [`Txn`] does.
-    /// `key` is right but for its keyspace, and `way` is one to it there.
+    /// `key` is right but for its keyspace, and `way` is one to it there. It may decline what is [`Seen::Away`] with
+    /// `None`.
     ///
     /// `None`, with nothing done, when the command must take the path of all commands: the lock is taken, the entry is
     /// a compressed string or has to be fetched, or a client has asked for events of missing keys.
@@ -25,7 +26,7 @@ impl Store {
         scratch: &mut Scratch,
         (shard, mut key, way): (ShardId, Key<'_>, &Way),
         at: &At,
-        answer: impl FnOnce(Option<&Entry<'_>>) -> R,
+        mut answer: impl FnMut(Seen<'_>) -> Option<R>,
     ) -> Option<R> {
         if self.notices.any() {
             return None;
@@ -43,9 +44,9 @@ impl Store {
         let ShardEngine::Memory(engine) = &mut held.engine else { return None };
         engine.set_time(at.now);
         let mut is_found = false;
-        let answered = engine.read_as_it_is(&key, way, at.touch, |entry| {
-            is_found = entry.is_some();
-            answer(entry)
+        let answered = engine.read_as_it_is(&key, way, at.touch, |seen| {
+            is_found = !matches!(seen, Seen::Entry(None));
+            answer(seen)
         })?;
         match is_found {
             true => scratch.hits += 1,

@@ -5,7 +5,7 @@
 use base::clock::ManualClock;
 use base::random::SeededEntropy;
 use base::{DbIndex, KeyspaceId, Rng};
-use engine::{Effect, Encoding, Key, Keyspace, NotifyClass, Type, Value};
+use engine::{Effect, Encoding, Key, Keyspace, NotifyClass, Seen, Type, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use store::shard::ShardEngine;
@@ -48,8 +48,9 @@ fn way_to(store: &Store, key: &Key<'_>) -> Way {
 /// What the key holds, by the short way; `None` when that cannot be gone.
 fn read(store: &Store, scratch: &mut Scratch, key: &Key<'_>, way: &Way) -> Option<Option<Vec<u8>>> {
     let at = at(1, WriteClass::Nothing);
-    store.read_one(scratch, (store.shard_of(key), *key, way), &at, |entry| {
-        entry.map(|entry| entry.value.bytes().to_vec())
+    store.read_one(scratch, (store.shard_of(key), *key, way), &at, |seen| match seen {
+        Seen::Entry(entry) => Some(entry.map(|entry| entry.value.bytes().to_vec())),
+        Seen::Away(_) => None,
     })
 }
 
@@ -175,7 +176,9 @@ fn what_is_not_plain_is_left_alone() {
     apply(&store, &mut scratch, &set(here), &here);
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let at = at(1, WriteClass::Nothing);
-        store.read_one(&mut scratch, (store.shard_of(&here), here, &Way::NONE), &at, |_| panic!("on purpose"))
+        store.read_one(&mut scratch, (store.shard_of(&here), here, &Way::NONE), &at, |_| -> Option<()> {
+            panic!("on purpose")
+        })
     }));
     assert!(caught.is_err());
     assert!(read(&store, &mut scratch, &here, &Way::NONE).is_some(), "the lock is open again");

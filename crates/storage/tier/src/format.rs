@@ -161,6 +161,16 @@ pub fn check<'r>(record: &'r [u8], key: &[u8], address: TierAddress) -> Result<(
     }
 }
 
+/// As [`check`], for a record whose value is not behind its head and key.
+pub fn check_parts(head: &[u8], key: &[u8], value: &[u8], address: TierAddress) -> Result<Encoding, String> {
+    let encoding = recognise(head, key, address)?;
+    let kind = head.get(4).copied().and_then(Type::from_number);
+    match kind.is_some_and(|kind| head.starts_with(Head::new(key, kind, encoding, value).bytes())) {
+        true => Ok(encoding),
+        false => Err("the checksum is wrong".to_owned()),
+    }
+}
+
 /// As [`check`], for a record whose checksum was compared before.
 pub fn recognise(record: &[u8], key: &[u8], address: TierAddress) -> Result<Encoding, String> {
     let Some((head, rest)) = record.split_first_chunk::<RECORD_HEAD_BYTES>() else {

@@ -32,6 +32,9 @@ const SCRATCH_BYTES: usize = 64 << 10;
 /// stretch tells which records were checked. Shorter records, of tests, share a bit with their neighbours.
 const STRETCH_BYTES: u64 = 64;
 
+/// Heads and keys up to here are compared in a copy on the stack.
+const SHORT_HEAD_BYTES: usize = 64;
+
 /// A segment that appends go to, or will go to.
 struct Open {
     number: u32,
@@ -165,13 +168,35 @@ impl MappedSegment {
     /// What is wrong with it.
     pub fn read(&self, key: &[u8], address: TierAddress, value: &mut Vec<u8>) -> Result<Encoding, String> {
         let (begin, head_bytes) = (value.len(), format::RECORD_HEAD_BYTES + key.len());
-        value.resize(begin + head_bytes + address.len as usize, 0);
-        let found = self.copy(key, address, &mut value[begin..]);
-        match found {
-            Ok(_) => drop(value.drain(begin..begin + head_bytes)),
-            Err(_) => value.truncate(begin),
+        let (mut short, mut long) = ([0; SHORT_HEAD_BYTES], Vec::new());
+        let head = match short.get_mut(..head_bytes) {
+            Some(head) => head,
+            None => {
+                long.resize(head_bytes, 0);
+                &mut long[..]
+            }
+        };
+        let at = u64::from(address.offset) * UNIT_BYTES;
+        self.region.read_exact_at(head, at).map_err(|error| error.to_string())?;
+        let encoding = format::recognise(head, key, address)?;
+        let from = at + head_bytes as u64;
+        self.region.append_to(value, address.len as usize, from).map_err(|error| error.to_string())?;
+        if let Some((word, bit)) = self.unchecked(at) {
+            if let Err(error) = format::check_parts(head, key, &value[begin..], address) {
+                value.truncate(begin);
+                return Err(error);
+            }
+            word.fetch_or(bit, Ordering::Relaxed);
         }
-        found
+        Ok(encoding)
+    }
+
+    /// The bit to be set when the checksum of the record there was compared; `None` when it was (P3).
+    #[inline]
+    fn unchecked(&self, at: u64) -> Option<(&AtomicU64, u64)> {
+        let (word, bit) = ((at / STRETCH_BYTES / 64) as usize, 1 << (at / STRETCH_BYTES % 64));
+        let word = self.checked.as_ref()?.get(word)?;
+        (word.load(Ordering::Relaxed) & bit == 0).then_some((word, bit))
     }
 
     /// Copies the record at an address into `record`, which has its length.
@@ -181,14 +206,13 @@ impl MappedSegment {
     pub fn copy(&self, key: &[u8], address: TierAddress, record: &mut [u8]) -> Result<Encoding, String> {
         let at = u64::from(address.offset) * UNIT_BYTES;
         self.region.read_exact_at(record, at).map_err(|error| error.to_string())?;
-        let (word, bit) = ((at / STRETCH_BYTES / 64) as usize, 1 << (at / STRETCH_BYTES % 64));
-        match self.checked.as_ref().and_then(|words| words.get(word)) {
-            Some(word) if word.load(Ordering::Relaxed) & bit == 0 => {
+        match self.unchecked(at) {
+            Some((word, bit)) => {
                 let encoding = format::check(record, key, address)?.0;
                 word.fetch_or(bit, Ordering::Relaxed);
                 Ok(encoding)
             }
-            _ => format::recognise(record, key, address),
+            None => format::recognise(record, key, address),
         }
     }
 }

@@ -809,9 +809,8 @@ impl ValueTier for Tier {
 
     fn try_get(&self, key: &[u8], address: TierAddress, value: &mut Vec<u8>) -> Option<Encoding> {
         if self.medium.is_mapped() {
-            let mapped = self.segments.read().get(address.segment)?.clone();
             // What is wrong with it is said by `get`.
-            let encoding = Self::read_mapped(&mapped, key, address, value).ok()?;
+            let encoding = self.segments.read().get(address.segment)?.read(key, address, value).ok()?;
             self.counters.read_values.fetch_add(1, Ordering::Relaxed);
             return Some(encoding);
         }

@@ -25,7 +25,7 @@ pub(crate) fn reply_value(reply: &mut ReplyBuffer, value: Value<'_>) {
 static GET: CommandSpec = CommandSpec {
     name: "get",
     arity: 2,
-    flags: Flags::READONLY.union(Flags::FAST),
+    flags: Flags::READONLY.union(Flags::FAST).union(Flags::SENDS_STRING),
     categories: Categories::STRING,
     keys: &[KeySpec::one(1, KeyFlags::RO.union(KeyFlags::ACCESS))],
     locks: Locks::Keys,

@@ -44,6 +44,24 @@ fn each_kind_of_reply_has_its_bytes_in_both_protocols() {
     check(|r| r.verbatim("txt", text.as_bytes()), &resp2, &resp3);
 }
 
+/// A string that is appended from elsewhere is whole, or nothing of it is there.
+#[test]
+fn a_string_from_elsewhere_is_whole_or_absent() {
+    let mut reply = ReplyBuffer::new(Protocol::Resp2);
+    reply.ok();
+    let put = |text: &'static [u8], is_read| {
+        move |bytes: &mut Vec<u8>| {
+            bytes.extend_from_slice(text);
+            is_read
+        }
+    };
+    assert!(!reply.bulk_with(5, put(b"four", true)), "too short");
+    assert!(!reply.bulk_with(5, put(b"sixsix", true)), "too long");
+    assert!(!reply.bulk_with(5, put(b"five!", false)), "it cannot be read");
+    assert!(reply.bulk_with(5, put(b"five!", true)));
+    assert_eq!(reply.as_contiguous(), Some(&b"+OK\r\n$5\r\nfive!\r\n"[..]));
+}
+
 #[test]
 fn text_of_one_line_stays_one_line() {
     check(|r| r.error("ERR a\r\nb\r\n"), "-ERR a  b\r\n", "-ERR a  b\r\n");

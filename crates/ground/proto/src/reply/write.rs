@@ -107,6 +107,20 @@ impl ReplyBuffer {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
+    /// A string of that length, which `append` appends. False, with nothing written, when it did not.
+    pub fn bulk_with(&mut self, len: usize, append: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+        let before = self.bytes.len();
+        self.bytes.reserve(len.saturating_add(HEADER_BYTES_MAX));
+        self.header(b'$', len);
+        let end = self.bytes.len().saturating_add(len);
+        let is_there = append(&mut self.bytes) && self.bytes.len() == end;
+        match is_there {
+            true => self.bytes.extend_from_slice(b"\r\n"),
+            false => self.bytes.truncate(before),
+        }
+        is_there
+    }
+
     /// Begins a string of that length, whose bytes are then written in parts; the last part says that it is the last.
     pub fn begin_bulk(&mut self, len: usize) {
         self.header(b'$', len);

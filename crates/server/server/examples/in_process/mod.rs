@@ -4,6 +4,8 @@
 // Each example uses a part of this module.
 #![allow(dead_code)]
 
+pub mod on_tier;
+
 use base::Clock as _;
 use base::random::SeededEntropy;
 use command::Session;
@@ -15,7 +17,7 @@ use server::fetching::{Fetches, RowThreads};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Wake, WorkerSet};
+use store::{Store, Wake, WorkerSet};
 
 /// Clients, each of which sends one buffer a turn.
 pub const CONNECTIONS: usize = 50;
@@ -35,11 +37,17 @@ pub fn executor(shard_count: usize) -> Executor {
 
 /// The same with these settings of the command log and of clients.
 pub fn executor_with(shard_count: usize, settings: Settings) -> Executor {
+    executor_on(shard_count, settings, |_| ())
+}
+
+/// The same with a store that `prepare` has prepared, still empty.
+pub fn executor_on(shard_count: usize, settings: Settings, prepare: impl FnOnce(&Arc<Store>)) -> Executor {
     let clock = Arc::new(base::clock::SystemClock::new());
     let shards = u32::try_from(shard_count).expect("few shards");
     let settings = Settings { shards, workers: 1, ..settings };
     let entropy = Arc::new(SeededEntropy::new(1));
     let assembly = ServerBuilder::new(settings, clock.clone(), entropy, Arc::new(NobodyWaits)).assemble();
+    prepare(&assembly.store);
     let stats = assembly.workers[0].stats.clone();
     let fetches = Fetches::new(Box::new(RowThreads::new()), |_, _| {});
     let shared = assembly.finish(Box::new(()), fetches, Box::new(|_| {})).expect("default users");
