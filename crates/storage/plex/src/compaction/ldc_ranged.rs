@@ -340,12 +340,13 @@ impl LdcRanged {
         Some(self.merge_newest(crowded))
     }
 
-    /// A twentieth more than the target, and what is on its way, before writers wait for space to come back.
+    /// A twentieth more than the target, and what is on its way, before writers wait for space to come back. On its way
+    /// are two memtables, but of a tree that is smaller, no more than two of what is alive, and one memtable at least.
     fn lag_of_space(&self, ranges: &mut Ranges) -> f64 {
         let (memtable_bytes, bytes) = (self.memtable_bytes as f64, ranges.bytes() as f64);
         let lag_at = |live: f64| {
-            let target = self.space_amp_target * live;
-            super::lag_between(bytes, 1.02 * target + memtable_bytes, 1.05 * target + 2.0 * memtable_bytes)
+            let (target, on_its_way) = (self.space_amp_target * live, live.clamp(memtable_bytes / 2.0, memtable_bytes));
+            super::lag_between(bytes, 1.02 * target + on_its_way, 1.05 * target + 2.0 * on_its_way)
         };
         // Mostly the last run alone shows that there is no lag, without counting distinct keys.
         let of_last = lag_at(ranges.user_bytes_of_last());
