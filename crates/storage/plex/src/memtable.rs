@@ -186,6 +186,12 @@ impl MemtableCursor {
         self.entry().value
     }
 
+    /// The last of the keys from here on of which none shows a value to the view, as far as that is known of many at
+    /// once.
+    pub fn deleted_until(&self, view: Seqno) -> Option<&[u8]> {
+        self.memtable.tree.deleted_until(self.position.place()?, view)
+    }
+
     pub fn seek_to_first(&mut self) {
         self.seek(b"", SEQNO_MAX);
     }

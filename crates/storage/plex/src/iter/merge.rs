@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 use super::Source;
 use crate::error::Result;
 use crate::fence::leading;
-use crate::key::{self, Kind, Seqno};
+use crate::key::{self, Kind, SEQNO_MAX, Seqno};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
@@ -115,6 +115,24 @@ impl MergeCursor {
     /// now.
     pub fn note_deleted(&self, steps: u64) -> bool {
         self.winner().note_deleted(steps)
+    }
+
+    /// Forwards over keys that show no value to the view, without a look at each: where a memtable knows many such, and
+    /// no other source has a key among them. `false` if there are none, and the cursor is where it was.
+    pub fn skip_deleted(&mut self, view: Seqno) -> Result<bool> {
+        let winner = self.tree[0];
+        let Source::Memtable(cursor) = &self.sources[winner] else { return Ok(false) };
+        let Some(last) = cursor.deleted_until(view) else { return Ok(false) };
+        let others = self.sources.iter().zip(&self.heads).enumerate();
+        let others = others.filter(|(at, (_, head))| *at != winner && head.is_some());
+        let to = others.map(|(_, (source, _))| source.key()).fold(last, |least: &[u8], key| least.min(key));
+        if to <= cursor.key() {
+            return Ok(false);
+        }
+        let to = to.to_vec();
+        let moved = self.sources[winner].land(&to, SEQNO_MAX);
+        self.note_move(winner, moved)?;
+        self.arrive().map(|()| true)
     }
 
     /// To the next entry. Must be valid.

@@ -18,6 +18,9 @@ const DELETED_AT_ONCE: u64 = 64;
 /// (Few in tests, whose databases are small.)
 const CLAIM_FROM: u64 = if cfg!(test) { 3 } else { 32 };
 
+/// Steps over deleted keys in a row after which it is asked again whether many can be skipped at once. (Few in tests.)
+const SKIP_EVERY: u64 = if cfg!(test) { 2 } else { 32 };
+
 /// Which keys an iterator shows. Start from [`range`](Self::range), [`prefix`](Self::prefix) or `default()` (all keys).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IterOptions {
@@ -295,6 +298,9 @@ impl Iter {
                         skips_key = false;
                         continue;
                     }
+                }
+                if steps.is_multiple_of(SKIP_EVERY) && self.cursor.skip_deleted(self.view)? {
+                    continue;
                 }
             }
             self.cursor.next()?;

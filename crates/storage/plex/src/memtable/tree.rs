@@ -20,6 +20,9 @@
 //! T3. Nothing is removed before the whole tree is dropped: leaves and nodes that were replaced stay as they were for
 //!     readers inside them.
 //! T4. A key that divides two leaves divides them forever.
+//! T5. A leaf is marked as *dead* once a scan has found that none of its values is the newest version of its key. Views
+//!     from the number on that the leaf notes see no value among its entries, so scans pass it without a step at each.
+//!     A deletion leaves the mark, a value takes it off.
 //!
 //! So a reader finds every entry that was there when it began. Of those that came later it may miss some.
 
@@ -162,6 +165,8 @@ impl<'a> Entry<'a> {
 #[derive(Clone, Copy)]
 struct LeafState {
     leaf: u32,
+    /// T5.
+    is_dead: bool,
     /// Entries in it.
     len: usize,
     /// Bytes that the heads of all entries have in common with that of the leaf; words are what follows.
@@ -170,11 +175,13 @@ struct LeafState {
 
 impl LeafState {
     fn pack(self) -> u64 {
-        u64::from(self.leaf) << 32 | (self.skip as u64) << 16 | self.len as u64
+        let low = [self.len as u8, self.skip as u8, u8::from(self.is_dead), 0];
+        u64::from(self.leaf) << 32 | u64::from(u32::from_le_bytes(low))
     }
 
     fn unpack(word: u64) -> Self {
-        Self { leaf: (word >> 32) as u32, len: usize::from(word as u16), skip: usize::from((word >> 16) as u16) }
+        let [len, skip, is_dead, _] = (word as u32).to_le_bytes();
+        Self { leaf: (word >> 32) as u32, is_dead: is_dead != 0, len: usize::from(len), skip: usize::from(skip) }
     }
 }
 
@@ -182,6 +189,8 @@ impl LeafState {
 struct Leaf {
     /// That of one of them.
     head: Head,
+    /// If it is dead, no entry of it, and no deletion that hides one, has a larger number.
+    seqno_max: AtomicU64,
     words: [AtomicU64; LEAF_LEN],
     places: [AtomicU32; LEAF_LEN],
 }
@@ -189,7 +198,7 @@ struct Leaf {
 impl Leaf {
     fn new(head: Head, entries: impl Iterator<Item = (u64, Place)>) -> Self {
         let (words, places) = ([const { AtomicU64::new(0) }; LEAF_LEN], [const { AtomicU32::new(0) }; LEAF_LEN]);
-        let leaf = Self { head, words, places };
+        let leaf = Self { head, seqno_max: AtomicU64::new(0), words, places };
         entries.enumerate().for_each(|(at, (word, place))| leaf.put(at, word, place));
         leaf
     }
@@ -410,6 +419,62 @@ impl Tree {
         }
     }
 
+    /// The largest key of this entry's key space in the dead leaves (T5) that follow each other from that of the entry
+    /// on, if the view is no older than they are.
+    pub fn deleted_until(&self, place: Place, view: Seqno) -> Option<&[u8]> {
+        let key_space = self.entry(place).key_space;
+        let (mut next, mut last) = (Some(self.entry(place)), None);
+        while let Some(entry) = next.filter(|entry| entry.key_space == key_space) {
+            let mut path = Path::default();
+            let Found { state, end, .. } = self.find(&entry.as_target(), Side::At, |node, at| path.push(node, at))?;
+            if !state.is_dead && !self.look(state, &path) || self.leaf(state.leaf).seqno_max.load(Relaxed) > view {
+                break;
+            }
+            (next, last) = (end.map(|end| self.entry(end)), Some(state));
+        }
+        let LeafState { leaf, len, .. } = last?;
+        let entries = self.leaf(leaf).entries(len).map(|(_, place)| self.entry(place));
+        entries.filter(|entry| entry.key_space == key_space).map(|entry| entry.key).max()
+    }
+
+    /// Marks the leaf that the path leads to, which has this state, if it is dead (T5).
+    fn look(&self, state: LeafState, path: &Path) -> bool {
+        let leaf = self.leaf(state.leaf);
+        let mut entries = [NO_ENTRY; LEAF_LEN];
+        let entries = &mut entries[..state.len];
+        for (to, entry) in entries.iter_mut().zip(leaf.entries(state.len)) {
+            self.arena.prefetch(entry.1, ENTRY_HEADER_LEN);
+            *to = entry;
+        }
+        entries.sort_unstable_by_key(|(word, _)| *word);
+        let mut seqno_max = 0;
+        for alike in entries.chunk_by(|(one, _), (other, _)| one == other) {
+            for entry in alike.iter().map(|(_, place)| self.entry(*place)) {
+                seqno_max = seqno_max.max(entry.seqno());
+                if entry.kind() == Kind::Delete {
+                    continue;
+                }
+                let is_deletion = |other: &Entry<'_>| {
+                    other.kind() == Kind::Delete && other.key_space == entry.key_space && other.key == entry.key
+                };
+                let mut alike = alike.iter().map(|(_, place)| self.entry(*place));
+                let is_hidden = alike.any(|other| other.seqno() > entry.seqno() && is_deletion(&other));
+                // Newer versions of the smallest key may be in the leaf before.
+                if !is_hidden {
+                    let newest = self.get(Target { seqno: key::SEQNO_MAX, ..entry.as_target() });
+                    let Some(newest) = newest.filter(is_deletion) else { return false };
+                    seqno_max = seqno_max.max(newest.seqno());
+                }
+            }
+        }
+        // A reader that finds the mark finds this number, or a larger one.
+        leaf.seqno_max.fetch_max(seqno_max, Relaxed);
+        let marked = LeafState { is_dead: true, ..state }.pack();
+        // Where an entry was added since, there is no mark, and what was found holds for what was there.
+        let _ = self.slot(path).compare_exchange(state.pack(), marked, Release, Relaxed);
+        true
+    }
+
     /// From the end of a leaf to the beginning of the next one, which by T4 is there.
     fn leave_at_end(&self, position: &mut Position) {
         if let (None, Some(end)) = (position.place(), position.end) {
@@ -471,8 +536,12 @@ impl Tree {
             state = self.with_other_words(writer, state, common);
         }
         self.leaf(state.leaf).put(state.len, target.word(state.skip), place);
+        let is_dead = state.is_dead && kind == Kind::Delete;
+        if is_dead {
+            self.leaf(state.leaf).seqno_max.fetch_max(target.seqno, Relaxed);
+        }
         // The entry is in its place (T1).
-        self.slot(&path).store(LeafState { len: state.len + 1, ..state }.pack(), Release);
+        self.slot(&path).store(LeafState { is_dead, len: state.len + 1, ..state }.pack(), Release);
     }
 
     /// Does something between two insertions.
@@ -490,7 +559,7 @@ impl Tree {
     /// Makes the first leaf, for the first entry, and the root above it.
     fn plant(&self, writer: &mut Writer, target: &Target<'_>, place: Place) {
         let leaf = self.make_leaf(writer, Leaf::new(target.head, [(target.word(HEAD_LEN), place)].into_iter()));
-        let state = LeafState { leaf, len: 1, skip: HEAD_LEN };
+        let state = LeafState { leaf, is_dead: false, len: 1, skip: HEAD_LEN };
         let root = self.make_node(writer, true, &[(place, state.pack())]);
         self.root.get_or_init(|| AtomicU32::new(root));
     }
@@ -511,7 +580,7 @@ impl Tree {
         let (sorted, were_sorted) = self.sort(state, &mut entries);
         if were_sorted && self.compare(sorted[LEAF_LEN - 1].1, target) == Ordering::Less {
             let leaf = Leaf::new(target.head, [(target.word(state.skip), place)].into_iter());
-            let own = LeafState { leaf: self.make_leaf(writer, leaf), len: 1, ..state };
+            let own = LeafState { leaf: self.make_leaf(writer, leaf), is_dead: false, len: 1, ..state };
             self.replace(writer, path, state.pack(), (place, own.pack()));
             return None;
         }
@@ -519,30 +588,37 @@ impl Tree {
         let middle = upper[0].1;
         let (head, end) = (self.head(middle), self.head(end.unwrap_or(upper[upper.len() - 1].1)));
         let common = self.head(lower[0].1).common_len(head);
-        let lower = self.half(writer, lower, state.skip, common);
-        let upper = self.half(writer, upper, state.skip, head.common_len(end));
+        let lower = self.half(writer, lower, state, common);
+        let upper = self.half(writer, upper, state, head.common_len(end));
         self.replace(writer, path, lower.pack(), (middle, upper.pack()));
         path.len = 0;
         self.find(target, Side::At, |node, at| path.push(node, at)).map(|found| found.state)
     }
 
-    /// A leaf of these entries, which are in order. Those that may come have the first `common` bytes in common with
-    /// them.
-    fn half(&self, writer: &mut Writer, sorted: &[(u64, Place)], skip: usize, common: usize) -> LeafState {
+    /// A leaf of these entries of another one, which are in order. Those that may come have the first `common` bytes in
+    /// common with them.
+    fn half(&self, writer: &mut Writer, sorted: &[(u64, Place)], whole: LeafState, common: usize) -> LeafState {
         let head = self.head(sorted[0].1);
         let places = sorted.iter().map(|(_, place)| *place);
-        let (leaf, skip) = match common >= skip + WORD_BYTES_IDLE {
+        let (leaf, skip) = match common >= whole.skip + WORD_BYTES_IDLE {
             true => (self.leaf_with_words(head, places, common), common),
-            false => (Leaf::new(head, sorted.iter().copied()), skip),
+            false => (Leaf::new(head, sorted.iter().copied()), whole.skip),
         };
-        LeafState { leaf: self.make_leaf(writer, leaf), len: sorted.len(), skip }
+        self.in_place_of(writer, whole, leaf, LeafState { len: sorted.len(), skip, ..whole })
     }
 
     /// A leaf of the same entries, with the words after `skip` bytes.
     fn with_other_words(&self, writer: &mut Writer, state: LeafState, skip: usize) -> LeafState {
         let leaf = self.leaf(state.leaf);
         let places = leaf.entries(state.len).map(|(_, place)| place);
-        LeafState { leaf: self.make_leaf(writer, self.leaf_with_words(leaf.head, places, skip)), skip, ..state }
+        let leaf = self.leaf_with_words(leaf.head, places, skip);
+        self.in_place_of(writer, state, leaf, LeafState { skip, ..state })
+    }
+
+    /// The state with a new leaf that has entries of another one, and its mark.
+    fn in_place_of(&self, writer: &mut Writer, before: LeafState, leaf: Leaf, state: LeafState) -> LeafState {
+        leaf.seqno_max.store(self.leaf(before.leaf).seqno_max.load(Relaxed), Relaxed);
+        LeafState { leaf: self.make_leaf(writer, leaf), ..state }
     }
 
     /// A leaf of these entries, with the words after `skip` bytes.
@@ -721,6 +797,66 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// Keys in order or scattered, of two key spaces, are put, deleted and put again. What [`Tree::deleted_until`]
+    /// skips shows no value to any view that it is asked for, whatever order deletions come in; and once all are
+    /// deleted, it skips nearly all.
+    #[test]
+    fn what_is_skipped_shows_no_value() {
+        let (count, checks) = if cfg!(miri) { (60, 20) } else { (3000, 400) };
+        for (shape, in_order) in [(SHAPES[0], true), (SHAPES[0], false), (SHAPES[2], false)] {
+            let (tree, mut rng, mut seqno) = (Tree::new(), Rng::new(7), 0);
+            let key = |number: u64| [shape.0, &number.to_be_bytes()].concat();
+            let numbers = shape.1.min(count);
+            let mut change = |space: u32, number: u64, kind: Kind| {
+                seqno += 1;
+                tree.insert(Target::new(space, &key(number), seqno), kind, b"v");
+                seqno
+            };
+            for number in 0..numbers {
+                change(0, number, Kind::Put);
+                change(9, number, Kind::Put);
+            }
+            let mut skipped = 0;
+            for step in 0..6 * numbers {
+                let number = if in_order { step % numbers } else { rng.below(numbers) };
+                let is_put = step < numbers && rng.one_in(40);
+                let last = change(0, number, if is_put { Kind::Put } else { Kind::Delete });
+                if rng.below(6 * numbers) > checks {
+                    continue;
+                }
+                let (from, view) = (key(rng.below(numbers)), last - rng.below(3));
+                let mut position = Position::new();
+                tree.seek(&mut position, Target::new(0, &from, key::SEQNO_MAX));
+                let Some(until) = position.place().and_then(|place| tree.deleted_until(place, view)) else { continue };
+                while let Some(entry) = position.place().map(|place| tree.entry(place)) {
+                    if entry.key_space > 0 || entry.key > until {
+                        break;
+                    }
+                    let shown = tree.get(Target::new(0, entry.key, view));
+                    assert!(shown.is_none_or(|shown| shown.kind() == Kind::Delete), "{:?} at {view}", entry.key);
+                    skipped += 1;
+                    tree.next(&mut position);
+                }
+            }
+            assert!(skipped > 0, "{shape:?}");
+            let last = (0..numbers).map(|number| change(0, number, Kind::Delete)).last().unwrap();
+            let mut position = Position::new();
+            tree.seek(&mut position, Target::new(0, b"", key::SEQNO_MAX));
+            let mut steps = 0;
+            while let Some(place) = position.place().filter(|place| tree.entry(*place).key_space == 0) {
+                match tree.deleted_until(place, last).filter(|until| *until > tree.entry(place).key) {
+                    Some(until) => tree.seek(&mut position, Target::new(0, until, key::SEQNO_MAX)),
+                    None => tree.next(&mut position),
+                }
+                steps += 1;
+            }
+            assert!(steps < 100 + numbers / 10, "{shape:?}: {steps} steps");
+            tree.seek(&mut position, Target::new(9, b"", key::SEQNO_MAX));
+            let until = position.place().and_then(|place| tree.deleted_until(place, last));
+            assert_eq!(until, None, "the other key space has values");
         }
     }
 
