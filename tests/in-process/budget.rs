@@ -172,6 +172,46 @@ fn a_write_does_not_wait_for_what_no_flush_frees() {
     assert_eq!(server.send(client, b""), format!("-{OUT_OF_MEMORY}\r\n").into_bytes());
 }
 
+/// While changes wait to be flushed, a request waits if it writes to a database on disk, whatever its client has
+/// selected.
+#[test]
+fn a_request_waits_for_flushes_of_the_databases_that_it_writes_to() {
+    let mut server = TestServer::new(memory);
+    let on_disk = server.store.spaces.get(DbIndex(1));
+    let _rows = server.back_some(|space| Some(space) == on_disk);
+    let client = [server.connect_listed(), server.connect_listed()];
+    assert_eq!(server.ask(client[1], &["SELECT", "1"]), ok());
+    server.store.pressure.set_behind(true);
+    let words = |text: &str| -> Vec<u8> {
+        let requests = text.split("; ").map(|words| words.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+        requests.flat_map(|words| request(&words)).collect()
+    };
+    let cases = [
+        (0, "SET a 1", false),
+        (1, "SET a 1", true),
+        (1, "DEL a", false),
+        (0, "MULTI; SET a 1; SELECT 1; GET a; EXEC", false),
+        (0, "MULTI; SELECT 1; SET a 1; SELECT 0; EXEC", true),
+        (0, "MULTI; SELECT 99; SET a 1; EXEC", false),
+        (1, "SELECT 1; MULTI; SELECT 0; SET a 1; EXEC", false),
+        (1, "SELECT 1; MULTI; DEL a; SELECT 0; SET a 1; EXEC", false),
+        (1, "SELECT 1; MULTI; SELECT 99; SET a 1; EXEC", true),
+        (0, "SELECT 0; MULTI; COPY a b DB 1; EXEC", true),
+        (0, "COPY a b DB 1", true),
+        (1, "SELECT 1; COPY a b DB 0", false),
+    ];
+    for (number, requests, waits) in cases {
+        let client = client[number];
+        server.feed(client, &words(requests));
+        server.executor.run_waiting(true);
+        assert_eq!(server.executor.has_waiting(), waits, "{requests}");
+        server.store.pressure.set_behind(false);
+        server.send(client, b"");
+        assert!(!server.executor.has_waiting());
+        server.store.pressure.set_behind(true);
+    }
+}
+
 /// A backed database holds more than the budget: clean entries are dropped for others, and none is
 /// evicted.
 #[test]

@@ -29,6 +29,7 @@ pub mod limits;
 pub mod login;
 pub mod pause;
 mod permutation;
+pub mod reach;
 pub mod redis;
 pub mod sampler;
 pub mod session;

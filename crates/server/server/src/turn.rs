@@ -13,6 +13,7 @@ use command::blocking::WaitingCall;
 use command::call::{Done, call, fail};
 use command::error;
 use command::pause::Pause;
+use command::reach;
 use command::session::{Queued, Replies};
 use command::spec::{Answer, Look};
 use command::stats::WorkerStats;
@@ -134,6 +135,9 @@ impl<'t> Turn<'t> {
                 self.stats.keyspace_hits.add(std::mem::take(&mut scratch.hits));
                 self.stats.keyspace_misses.add(std::mem::take(&mut scratch.misses));
                 at.writes = request.session.writes_of(row);
+                if at.writes == WriteClass::Any && self.shared.store.pressure.is_behind() {
+                    scratch.admitted_by = Some(self.admitting_database(request.session, row, args));
+                }
                 request.session.refused_writes = None;
                 let is_refused = self.is_gated && self.shared.store.gate.refuses_writes();
                 if is_refused
@@ -142,7 +146,7 @@ impl<'t> Turn<'t> {
                 {
                     request.refuse_writes(error::CHECKPOINT_FAILED.to_owned(), &mut at);
                 }
-                loop {
+                let outcome = loop {
                     let had_all = request.session.locks_all;
                     let locks = self.locks(request.session, row, args);
                     let outcome = self.shared.store.commit(scratch, &locks, &at, |txn| request.call(txn));
@@ -156,7 +160,9 @@ impl<'t> Turn<'t> {
                     if had_all || !request.session.locks_all || !matches!(outcome, Err(Blocked::Fetch)) {
                         break outcome;
                     }
-                }
+                };
+                scratch.admitted_by = None;
+                outcome
             })),
         };
         match outcome {
@@ -166,7 +172,7 @@ impl<'t> Turn<'t> {
                     self.follow_log(scratch, connection, row, mark);
                 }
             }
-            Ok(Err(Blocked::Refused)) => self.refused_by_log(scratch, connection, row),
+            Ok(Err(Blocked::Refused)) => self.refused_by_log(scratch, connection, row, args),
             Ok(Err(Blocked::Shard)) if self.is_kept_by_script(row) => {
                 // Its locks are those of the script, most probably.
                 let text = self.scripts().running.kind().busy();
@@ -308,6 +314,7 @@ impl<'t> Turn<'t> {
         mark: ReplyMark,
         payload: Box<dyn Any + Send>,
     ) -> Result<(), Blocked> {
+        scratch.admitted_by = None;
         let Ok(Absent { leaf, error }) = absent::of_payload(payload) else {
             self.panicked(connection, row, mark);
             return Ok(());
@@ -339,10 +346,18 @@ impl<'t> Turn<'t> {
 
     /// A write that the log cannot take, or that needs a flush of rows.
     #[cold]
-    fn refused_by_log(&self, scratch: &mut Scratch, connection: &mut Connection, row: &Row) {
+    fn refused_by_log(&self, scratch: &mut Scratch, connection: &mut Connection, row: &Row, args: &Args<'_>) {
         let Connection { session, reply, .. } = connection;
-        let text = self.why_refused(scratch, session.db);
+        let text = self.why_refused(scratch, self.admitting_database(session, row, args));
         command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
+    }
+
+    /// See [`reach::admitting_database`].
+    #[cold]
+    fn admitting_database(&self, session: &Session, row: &Row, args: &Args<'_>) -> DbIndex {
+        let store = &self.shared.store;
+        let is_on_disk = |db| store.spaces.get(db).map(|space| store.pressure.is_on_disk(space));
+        reach::admitting_database(session, (row, args), is_on_disk)
     }
 
     /// Why the log, or a flush of rows, refuses writes.
@@ -393,7 +408,8 @@ impl<'t> Turn<'t> {
             return Ok(true);
         }
         if self.shared.store.is_over_budget() && !self.has_room(scratch, session, row, args)? {
-            let text = error::lacks_memory(self.shared.store.why_no_flush(session.db).as_deref());
+            let db = self.admitting_database(session, row, args);
+            let text = error::lacks_memory(self.shared.store.why_no_flush(db).as_deref());
             command::gate::reject(session, self.stats, row, text.as_bytes(), reply);
             return Ok(true);
         }
@@ -562,7 +578,10 @@ impl<'t> Turn<'t> {
         // A script runs in any case, and learns which of its commands may not.
         let is_script = row.spec.categories.contains(Categories::SCRIPTING) && row.writes != WriteClass::Nothing;
         match needs_memory || is_script {
-            true => Ok(self.has_room_for(scratch, session.db, bytes)? || !needs_memory),
+            true => {
+                let db = self.admitting_database(session, row, args);
+                Ok(self.has_room_for(scratch, db, bytes)? || !needs_memory)
+            }
             false => Ok(true),
         }
     }

@@ -23,10 +23,10 @@ use std::sync::atomic::Ordering;
 pub use state::{FlushFailure, FlushPressure};
 
 impl Store {
-    /// Whether a write has to wait for a flush (F2).
+    /// Whether a write to a database has to wait for a flush (F2).
     #[inline]
-    pub(crate) fn waits_for_flush(&self, db: DbIndex) -> bool {
-        self.pressure.is_behind.load(Ordering::Relaxed) && self.is_on_disk(db)
+    pub(crate) fn waits_for_flush(&self, db: impl FnOnce() -> DbIndex) -> bool {
+        self.pressure.is_behind.load(Ordering::Relaxed) && self.is_on_disk(db())
     }
 
     /// What a write to a database does that needs a flush; `None` when the last flush has not failed, or the database
@@ -57,7 +57,7 @@ impl Store {
     /// The same for a write of [`Blocked::Refused`], where the log is not the reason.
     #[cold]
     pub fn refusal_by_flush(&self, db: DbIndex) -> Option<Arc<str>> {
-        if self.waits_for_flush(db) { self.why_no_flush(db) } else { None }
+        if self.waits_for_flush(|| db) { self.why_no_flush(db) } else { None }
     }
 
     /// Whether a database has its entries on disk.

@@ -2,6 +2,7 @@
 
 use super::rules::Rules;
 use super::selector::Selector;
+use crate::reach::databases_in;
 use crate::table::Row;
 use crate::{Args, Categories, Flags, KeyFlags, KeySpec};
 use base::integer::parse_integer;
@@ -165,34 +166,6 @@ fn is_in_selected(row: &Row) -> bool {
         || spec.categories.contains(Categories::KEYSPACE)
         || spec.keys.iter().any(|keys| !keys.flags.contains(KeyFlags::NOT_KEY));
     is_in_any && spec.name != "swapdb"
-}
-
-/// The arguments that name databases.
-fn databases_in(name: &str, args: &Args<'_>) -> Vec<usize> {
-    match name {
-        "select" => vec![1],
-        "swapdb" => vec![1, 2],
-        "move" => vec![2],
-        "copy" => databases_of_copy(args),
-        _ => Vec::new(),
-    }
-}
-
-/// None of a COPY with a wrong option, which the command refuses.
-fn databases_of_copy(args: &Args<'_>) -> Vec<usize> {
-    let (mut found, mut at) = (Vec::new(), 3usize);
-    while let Some(word) = args.bytes(at) {
-        let is_db = word.eq_ignore_ascii_case(b"db") && args.bytes(at.saturating_add(1)).is_some();
-        if !is_db && !word.eq_ignore_ascii_case(b"replace") {
-            return Vec::new();
-        }
-        if is_db {
-            at = at.saturating_add(1);
-            found.push(at);
-        }
-        at = at.saturating_add(1);
-    }
-    found
 }
 
 fn check_keys(selector: &Selector, row: &Row, args: &Args<'_>) -> Result<(), Denied> {

@@ -35,6 +35,12 @@ impl FlushPressure {
         self.is_behind.swap(is_behind, Ordering::Relaxed)
     }
 
+    /// Whether writes to databases on disk wait.
+    #[inline]
+    pub fn is_behind(&self) -> bool {
+        self.is_behind.load(Ordering::Relaxed)
+    }
+
     /// Says why the last flush has failed, or that it succeeded (F1).
     pub fn set_failure(&self, why: Option<&str>) {
         *self.failure.write().unwrap_or_else(PoisonError::into_inner) = why.map(Arc::from);

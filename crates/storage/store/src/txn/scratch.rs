@@ -8,7 +8,7 @@ use crate::record_sink::LogView;
 use crate::serve::serving::Serving;
 use crate::store::Store;
 use crate::wants::want::Want;
-use base::{Lsn, ShardId};
+use base::{DbIndex, Lsn, ShardId};
 use cmdlog::RecordBuilder;
 use engine::Key;
 use types::Decoder;
@@ -30,6 +30,8 @@ pub struct Scratch {
     pub evicted: u64,
     /// The client whose command runs; 0 for none.
     pub client: u64,
+    /// The database that decides whether the command has to wait for a flush, if it is not the one selected.
+    pub admitted_by: Option<DbIndex>,
     /// The notices of the running command.
     pub(crate) notices: Vec<Notice>,
     /// See [`engine::Keyspace::take_buffer`].
