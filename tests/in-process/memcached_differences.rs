@@ -173,6 +173,10 @@ const OF_ARCUS: &[(&str, Shown)] = &[
         Elsewhere("arcus_clients::long_reads_are_answered_by_another_thread"),
     ),
     (
+        "`bop get ... delete`, and `bop delete` with a filter, that look at many elements",
+        Elsewhere("arcus_clients::long_deletes_see_what_comes_meanwhile"),
+    ),
+    (
         "`lqdetect`",
         By(&[(
             "bop insert b 1 0x01 1 create 0 0 0|x|lqdetect start 1|bop get b 1..9 0 EQ 0x02 5|lqdetect show",
