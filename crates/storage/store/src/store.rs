@@ -236,7 +236,10 @@ impl Store {
     /// a hint. See [`value::Big::load`].
     pub fn load_elements(&self, shard: ShardId, key: &Key<'_>, requests: &[[&[u8]; 2]], is_edit: bool) {
         let Some(mut held) = self.shard(shard).lock.spin_lock() else { return };
-        if let Ok(Some(Entry { value: Value::Big(big), .. })) = held.engine.read(key, false) {
+        // Absent leaves would stop what cannot run again.
+        if let Ok(Some(Entry { value: Value::Big(big), .. })) = held.engine.read(key, false)
+            && !big.may_have_rows()
+        {
             big.load(requests, is_edit);
         }
         self.unlock_one(held);

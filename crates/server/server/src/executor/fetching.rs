@@ -170,7 +170,11 @@ impl Executor {
             Err(_) => self.shared.store.withdraw(&want),
         }
         let Some(&id) = self.fetching.numbers.get(&number) else { return };
-        let Some(parked) = self.fetching.parked.get_mut(&id) else { return };
+        let Some(parked) = self.fetching.parked.get_mut(&id).filter(|parked| parked.number == number) else {
+            // It was tried again meanwhile, since there is room for it, and waits for other rows.
+            self.fetching.numbers.remove(&number);
+            return;
+        };
         parked.failed = parked.failed.take().or(found.err());
         parked.missing -= 1;
         if parked.missing == 0 {
