@@ -286,6 +286,8 @@ impl Durability {
                     flush.drain().map_err(FlushError::Rows)?;
                     self.parts.store.pressure.set_row_store_bytes(databases.memory_bytes());
                     flush.install(|_| sink.log.sync().map(|_| ()))?;
+                    // Before those are woken who wait for memory.
+                    self.parts.store.pressure.set_row_store_bytes(databases.memory_bytes());
                     return Ok(true);
                 }
             }
