@@ -134,26 +134,29 @@ fn small_key_spaces_stay_small() {
     }
 }
 
-/// A queue of half a memtable, without scans: each flush has tombstones of the values of the one before, and they are
-/// merged with it.
+/// Queues without scans. Of half a memtable, each flush has tombstones of the values of the one before, and they are
+/// merged with it. Of nine memtables, the head is merged away and the tail stays as it is: tables from head to tail had
+/// all between written again (WA 3.25).
 #[test]
-fn a_queue_of_half_a_memtable_stays_small() {
-    let db = options().memtable_bytes(1 << 20).open("/db").expect("it opens");
-    let (window, count) = (2500, 100_000);
-    let (mut sum, mut looks, mut peak) = (0.0, 0.0, 0.0_f64);
-    for number in 0..count {
-        db.put(&key(number), &[number as u8; 200]).expect("it writes");
-        if number >= window {
-            db.delete(&key(number - window)).expect("it writes");
+fn queues_stay_small() {
+    for (window, writes_most) in [(2500, 2.6), (26_000, 2.3)] {
+        let db = options().memtable_bytes(1 << 20).open("/db").expect("it opens");
+        let (mut sum, mut looks, mut peak) = (0.0, 0.0, 0.0_f64);
+        for number in 0..150_000 {
+            db.put(&key(number), &[number as u8; 200]).expect("it writes");
+            if number >= window {
+                db.delete(&key(number - window)).expect("it writes");
+            }
+            if number > 2 * window && number % 100 == 0 {
+                let amplification = db.stats().table_bytes as f64 / (window * 208) as f64;
+                (sum, looks, peak) = (sum + amplification, looks + 1.0, peak.max(amplification));
+            }
         }
-        if number > 3 * window && number % 100 == 0 {
-            let amplification = db.stats().table_bytes as f64 / (window * 208) as f64;
-            (sum, looks, peak) = (sum + amplification, looks + 1.0, peak.max(amplification));
-        }
+        let (mean, written) = (sum / looks, db.stats().write_amplification());
+        println!("{window}: SA {mean:.2} on average, {peak:.2} at its peak, WA {written:.2}");
+        let stats = db.stats();
+        assert!(mean < 1.6 && peak < 1.8 && written < writes_most, "{window}: {mean} {peak} {written} {stats:?}");
     }
-    let (mean, written) = (sum / looks, db.stats().write_amplification());
-    println!("SA {mean:.2} on average, {peak:.2} at its peak, WA {written:.2}");
-    assert!(mean < 1.6 && peak < 2.5, "{mean} {peak} {:?}", db.stats());
 }
 
 /// A view pins the versions that it sees, and no merge is made for what it pins: about as much is written as without

@@ -31,6 +31,9 @@
 //!     read view pins count as live: no merge is made for what it could not drop.
 //! G10. Ranges in which scans stepped over many deleted keys are merged into the last run, once these steps took about
 //!     as long as the merge does.
+//! G11. Tables that come after all of the last run become part of it at once, as they are, unless they have tombstones.
+//!     So keys that are written in order soon have borders between them, at which flushes are cut: tombstones at the
+//!     head of a queue do not become one table with the values at its tail, which would overlap all between.
 //!
 //! Space comes back range by range, so no merge needs room for old and new of more than one range, and the garbage of
 //! all ranges together stays near the target instead of swinging between it and nothing. At a garbage allowance of g
@@ -178,6 +181,18 @@ impl LdcRanged {
         task
     }
 
+    /// G11, of the last range.
+    fn extend_last(&self, tree: &Tree, last: &Run, range: &Reach, now: &Now<'_>) -> Option<Task> {
+        let (oldest, end) = (range.upper.last()?, range.last.last()?);
+        let may_move = |table: &&Arc<Table>| {
+            let is_long = table.info.bytes >= self.range_bytes_min();
+            is_long && table.tombstone_count() == 0 && end.info.ends_before(&table.info.smallest) && !now.is_busy(table)
+        };
+        let mut task = Task::new("in order", tree.levels.len() - 1, Some(last.id));
+        oldest.tables.iter().filter(may_move).for_each(|table| task.add(oldest.level, oldest.run, table));
+        Some(task).filter(|task| !task.inputs.is_empty())
+    }
+
     /// Tiny neighbours become one table (G8): in the last run with all that overlaps them, in another run within one
     /// range.
     fn join_tiny(&self, tree: &Tree, last: &Run, live_bytes: f64, now: &Now<'_>) -> Option<Task> {
@@ -308,6 +323,9 @@ impl LdcRanged {
         if ranges.has_tiny()
             && let Some(task) = self.join_tiny(tree, last, live_bytes, now)
         {
+            return Some(task);
+        }
+        if let Some(task) = ranges.all().next_back().and_then(|range| self.extend_last(tree, last, range, now)) {
             return Some(task);
         }
         // G1. Below a few memtables, or of a tree that has little of each, below some blocks, space is not worth a

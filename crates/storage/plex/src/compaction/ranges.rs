@@ -546,7 +546,7 @@ impl Ranges {
     }
 
     /// All ranges, by key.
-    pub fn all(&self) -> impl Iterator<Item = &Reach> {
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = &Reach> {
         self.by_start.values()
     }
 
