@@ -1,6 +1,7 @@
 //! Requests whose rows are not in memory: how many rounds of reads they take, and in which order they are answered.
 
 use crate::harness::{SHARDS, TestServer, memory, request, ticketed};
+use std::time::Duration;
 
 fn server() -> (TestServer, usize) {
     let mut server = TestServer::new(ticketed);
@@ -151,4 +152,25 @@ fn a_push_reads_the_rows_of_those_it_serves_before_it_changes_anything() {
     let reply = "*2\r\n$1\r\nx\r\n$4\r\nlast\r\n";
     assert_eq!(server.run(pushing, &["LRANGE", "to", "0", "-1"]), reply);
     server.assert_replica_agrees();
+}
+
+/// LATENCY has the time for which a request lacked a row.
+#[test]
+fn long_reads_of_rows_are_latency_events() {
+    let mut server = TestServer::new(memory);
+    let client = server.connect_listed();
+    let mut rows = server.back();
+    assert_eq!(server.run(client, &["SET", "k", "v"]), "+OK\r\n");
+    rows.flush_and_drop();
+    let get = request(&[b"GET", b"k"]);
+    assert_eq!(server.send(client, &get), b"$1\r\nv\r\n");
+    assert_eq!(server.run(client, &["CONFIG", "SET", "latency-monitor-threshold", "20"]), "+OK\r\n");
+    rows.drop_clean(usize::MAX);
+    server.feed(client, &get);
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(server.send(client, b""), b"$1\r\nv\r\n");
+    let reply = server.ask(client, &["LATENCY", "LATEST"]);
+    let [event] = reply.list() else { panic!("{reply:?}") };
+    assert_eq!(event.list()[0].text(), "disk-row-read");
+    assert!(event.list()[3].int() >= 20);
 }

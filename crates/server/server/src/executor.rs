@@ -34,7 +34,7 @@ use crate::deliver::{DELIVERED_BYTES_MAX, Receivers};
 use crate::fetching::Fetches;
 use crate::key_route::KeyRoute;
 use crate::openings::Openings;
-use admin::CommandLog;
+use admin::{CommandLog, LatencyMonitor};
 use base::{Lsn, UnixMs};
 use command::blocking::{Awaited, WaitingCommand};
 use command::stats::WorkerStats;
@@ -50,6 +50,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 use store::{RecordSink, Scratch, Store};
 use value::absent;
 
@@ -92,6 +93,16 @@ pub struct Shared {
     pub fetches: Arc<Fetches>,
     /// What requests may be; changed by CONFIG SET.
     pub limits: RwLock<ClientLimits>,
+}
+
+impl Shared {
+    /// Notes for LATENCY how long something took.
+    pub(crate) fn note_latency(&self, event: &'static str, took: Duration) {
+        let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        if let Some(latency) = self.host.find::<Arc<LatencyMonitor>>().filter(|latency| latency.is_on()) {
+            latency.record(event, self.store.clock.now_ms() / 1000, ms);
+        }
+    }
 }
 
 /// Runs commands again that wait for what this worker's requests change.

@@ -15,6 +15,7 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 use store::Want;
 
 /// Threads that read rows at most: what one device serves side by side.
@@ -31,6 +32,8 @@ pub struct Fetched {
     pub want: Want,
     /// What was found.
     pub found: Found,
+    /// How long it took, with the wait for a thread.
+    pub took: Duration,
 }
 
 /// Has reads made, each by [`Read::run`]. A seam for tests, which choose when a row comes.
@@ -66,14 +69,14 @@ impl Fetches {
         of_row.push(waiter);
         if of_row.len() == 1 {
             drop(waiters);
-            self.io.submit(Read { fetches: self.clone(), want: want.clone() });
+            self.io.submit(Read { fetches: self.clone(), want: want.clone(), since: Instant::now() });
         }
     }
 
-    fn end(&self, want: &Want, found: &Found) {
+    fn end(&self, want: &Want, found: &Found, took: Duration) {
         let waiters = self.waiters.lock().remove(&(want.shard, want.ticket)).unwrap_or_default();
         for Waiter { worker, number } in waiters {
-            (self.tell)(worker, Fetched { number, want: want.clone(), found: found.clone() });
+            (self.tell)(worker, Fetched { number, want: want.clone(), found: found.clone(), took });
         }
     }
 }
@@ -82,6 +85,7 @@ impl Fetches {
 pub struct Read {
     fetches: Arc<Fetches>,
     want: Want,
+    since: Instant,
 }
 
 impl Read {
@@ -94,7 +98,7 @@ impl Read {
                 Err(text.into())
             }
         };
-        self.fetches.end(&self.want, &found);
+        self.fetches.end(&self.want, &found, self.since.elapsed());
     }
 }
 

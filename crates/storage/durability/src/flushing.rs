@@ -91,14 +91,16 @@ enum Unflushed {
 }
 
 impl Durability {
-    /// Flushes databases on disk whenever that is due, until [`Durability::end`]. On a separate thread. `give_back` is
-    /// called after each: the C library keeps much memory that a flush has freed.
-    pub fn flush_databases(&self, give_back: impl Fn()) {
+    /// Flushes databases on disk whenever that is due, until [`Durability::end`]. On a separate thread. `ended` is
+    /// called after each, with the time it took. It is to give back memory: the C library keeps much that a flush has
+    /// freed.
+    pub fn flush_databases(&self, ended: impl Fn(Duration)) {
         let mut kept = None;
         // As if a flush had just ended.
         self.flushing.state.lock().ended_at_ns = Some(self.parts.clock.monotonic_ns());
         while self.wait(LOOK) {
             let Some((databases, sink)) = self.to_flush() else { continue };
+            let began_ns = self.parts.clock.monotonic_ns();
             match self.flush_once(&databases, &sink, &mut kept) {
                 Ok(()) => self.note_flushed(None),
                 Err(Unflushed::Ended(Ended)) => return,
@@ -106,7 +108,7 @@ impl Durability {
                     self.note_flushed(Some(error.to_string()));
                 }
             }
-            give_back();
+            ended(self.since(began_ns));
         }
     }
 

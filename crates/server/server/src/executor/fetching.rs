@@ -164,7 +164,8 @@ impl Executor {
 
     /// A row has come. Its connection runs again if that was the last that it waited for.
     pub fn fetched(&mut self, fetched: Fetched) {
-        let Fetched { number, want, found } = fetched;
+        let Fetched { number, want, found, took } = fetched;
+        self.shared.note_latency("disk-row-read", took);
         match &found {
             Ok(row) => self.shared.store.install(&want, row.as_deref()),
             Err(_) => self.shared.store.withdraw(&want),

@@ -28,6 +28,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle, Scope, ScopedJoinHandle};
+use std::time::Duration;
 use vfs::FileSystem;
 
 /// What keeps the data of a server that has a data directory.
@@ -185,7 +186,11 @@ impl Server {
             named("trainer").spawn_scoped(scope, || durability.train(heap::trim))?,
         ];
         if self.has_rows {
-            threads.push(named("flusher").spawn_scoped(scope, || durability.flush_databases(heap::trim))?);
+            let flushed = |took: Duration| {
+                heap::trim();
+                self.shared.note_latency("disk-flush", took);
+            };
+            threads.push(named("flusher").spawn_scoped(scope, move || durability.flush_databases(flushed))?);
             threads.push(named("compactor").spawn_scoped(scope, || durability.compact_databases())?);
             threads.push(named("expirer").spawn_scoped(scope, || durability.look_for_due_rows())?);
         }

@@ -245,7 +245,7 @@ impl Life {
         if has_rows {
             let (flusher, compactor, expirer) = (durability.clone(), durability.clone(), durability.clone());
             threads.push(std::thread::spawn(move || expirer.look_for_due_rows()));
-            threads.push(std::thread::spawn(move || flusher.flush_databases(|| {})));
+            threads.push(std::thread::spawn(move || flusher.flush_databases(|_| {})));
             threads.push(std::thread::spawn(move || compactor.compact_databases()));
         }
         let scratch = Scratch::default();
