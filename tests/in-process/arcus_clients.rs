@@ -898,6 +898,32 @@ fn long_deletes_run_in_steps() {
     }
 }
 
+/// Trees under many keys are copied in several turns, between which other clients are served.
+#[test]
+fn many_trees_are_copied_in_several_turns() {
+    for engine in [memory, fetching, ticketed] {
+        let mut server = TestServer::with_shards(engine, 4);
+        let (client, other) = (server.connect_memcached(), server.connect_memcached());
+        let names: Vec<String> = (0..2300).map(|tree| format!("s{tree:04}")).collect();
+        for (tree, name) in names.iter().enumerate() {
+            let reply = server.send(client, wire(&format!("bop insert {name} {tree} 1 create 5 0 0|x")).as_bytes());
+            assert_eq!(reply, b"CREATED_STORED\r\n");
+        }
+        let line = names.join(" ");
+        let request = wire(&format!("bop smget {} 2301 9999..0 3 unique|{line} none", line.len() + 5));
+        server.feed(client, request.as_bytes());
+        assert_eq!(server.executor.flow(client), Flow::Waiting);
+        assert_eq!(server.send(other, wire("bop insert s0000 9000 1|x").as_bytes()), b"STORED\r\n");
+        let merged: String = [2299, 2298, 2297].map(|bkey| format!("s{bkey} 5 {bkey} 1 x\r\n")).concat();
+        let end = "MISSED_KEYS 1\r\nnone NOT_FOUND\r\nTRIMMED_KEYS 0\r\nEND\r\n";
+        let shown = server.send(client, wire("version").as_bytes());
+        let shown = String::from_utf8(shown).unwrap();
+        assert!(shown.contains(&format!("{merged}MISSED")) || shown.contains("s0000 5 9000 1 x"), "{shown}");
+        let expected = format!("ELEMENTS 3\r\ns0000 5 9000 1 x\r\ns2299 5 2299 1 x\r\ns2298 5 2298 1 x\r\n{end}");
+        assert_eq!(String::from_utf8(server.send(client, request.as_bytes())).unwrap(), expected);
+    }
+}
+
 /// A delete in steps is begun again when another client changes the tree meanwhile.
 #[test]
 fn long_deletes_see_what_comes_meanwhile() {

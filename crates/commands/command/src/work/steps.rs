@@ -89,7 +89,7 @@ impl Ctx<'_> {
     /// The work that this request has begun before, when it is done and of this kind. Whether it was done with what is
     /// there now, the caller has to see.
     pub fn take_work<W: Work>(&mut self) -> Option<Box<W>> {
-        let pending = self.session.pending.as_mut().filter(|pending| !pending.goes_on)?;
+        let pending = self.session.pending.as_mut().filter(|pending| !pending.goes_on && pending.is::<W>())?;
         let work: Box<dyn Any> = pending.work.take()?;
         work.downcast().ok()
     }
@@ -104,6 +104,13 @@ impl Ctx<'_> {
     pub fn begin_work(&mut self, work: impl Work) -> Stop {
         let attempt = self.session.pending.as_ref().map_or(0, |pending| pending.attempt).saturating_add(1);
         self.session.pending = Some(PendingWork { work: Some(Box::new(work)), goes_on: true, attempt });
+        Stop::Fetch
+    }
+
+    /// Keeps what a request has read so far, and has it run again after others, to read more. It has changed nothing.
+    pub fn pause(&mut self, so_far: impl Work) -> Stop {
+        let attempt = self.session.pending.as_ref().map_or(0, |pending| pending.attempt);
+        self.session.pending = Some(PendingWork { work: Some(Box::new(so_far)), goes_on: true, attempt });
         Stop::Fetch
     }
 

@@ -4,6 +4,7 @@ use super::UNREADABLE_REQUEST;
 use super::tree_words::{bkey_text, put_element, put_line, query_of, reply_lines};
 use crate::details;
 use crate::tally::{self, Op, Outcome};
+use command::work::steps::Work;
 use command::{Ctx, Stop};
 use engine::Key;
 use proto::memcached::arcus::tree_grammar::take_query;
@@ -16,7 +17,7 @@ const KEYS: usize = 2;
 
 /// A request with several keys.
 struct Request<'a> {
-    keys: Vec<Key<'a>>,
+    count: usize,
     query: Query,
     mode: Option<&'a [u8]>,
 }
@@ -24,20 +25,42 @@ struct Request<'a> {
 impl<'a> Request<'a> {
     fn of(ctx: &Ctx<'a>) -> Result<Self, Stop> {
         let count = ctx.args.bytes(1).and_then(parse_unsigned).and_then(|count| usize::try_from(count).ok());
-        let end = count.map(|count| count.saturating_add(KEYS)).ok_or(UNREADABLE_REQUEST)?;
-        let keys = (KEYS..end).map(|index| ctx.key(index)).collect();
-        let words: Vec<&'a [u8]> = ctx.args.from(end).collect();
+        let count = count.ok_or(UNREADABLE_REQUEST)?;
+        let words: Vec<&'a [u8]> = ctx.args.from(count.saturating_add(KEYS)).collect();
         let (query, rest) = take_query(&words, 2).ok_or(UNREADABLE_REQUEST)?;
-        Ok(Self { keys, query: query_of(&query), mode: rest.first().copied() })
+        Ok(Self { count, query: query_of(&query), mode: rest.first().copied() })
     }
+}
+
+/// The keys of a request with this many, from one of them on.
+fn keys_of<'a>(ctx: &Ctx<'a>, from: usize, count: usize) -> impl Iterator<Item = Key<'a>> {
+    (from..count).map(|index| ctx.key(index.saturating_add(KEYS)))
 }
 
 /// Elements that a request looks at in its turn: within a millisecond. For more, another thread makes the reply from
 /// copies of small trees and shared big ones.
 const ELEMENTS_MAX: u64 = 400;
 
-/// Names and trees as they were.
-type Copies = Vec<(Vec<u8>, Option<Snapshot>)>;
+/// Trees that are copied in a turn: in some tenths of a millisecond.
+const COPIES_MAX: usize = 1000;
+
+/// Names and trees as they were, each at a moment between the request and its reply.
+#[derive(Default)]
+struct Copies {
+    trees: Vec<(Vec<u8>, Option<Snapshot>)>,
+    bytes: usize,
+}
+
+/// Nothing is left to do but to copy more.
+impl Work for Copies {
+    fn step(&mut self) -> bool {
+        false
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.bytes
+    }
+}
 
 /// The lines that answer a request.
 type Lines = Result<Vec<u8>, TypeError>;
@@ -50,12 +73,15 @@ fn answered(
 ) -> Result<(), Stop> {
     let lines = match ctx.made_of_copies::<Lines>() {
         Some(lines) => lines?,
-        None if ctx.may_begin_work() && cost(ctx, request)? > ELEMENTS_MAX => {
-            let copies = copies(ctx, request)?;
-            let bytes = copies.iter().flat_map(|(_, copy)| copy).map(Snapshot::bytes).fold(0, usize::saturating_add);
-            return Err(ctx.make_of_copies(bytes, move || make(&mut copies.as_slice())));
+        None => {
+            let begun = ctx.take_work::<Copies>();
+            if begun.is_some() || (ctx.may_begin_work() && cost(ctx, request)? > ELEMENTS_MAX) {
+                let copies = copy_more(ctx, request, begun.map(|begun| *begun).unwrap_or_default())?;
+                return Err(ctx.make_of_copies(copies.bytes, move || make(&mut copies.trees.as_slice())));
+            }
+            let keys: Vec<Key<'_>> = keys_of(ctx, 0, request.count).collect();
+            make(&mut (&mut *ctx.ks, keys.as_slice()))?
         }
-        None => make(&mut (&mut *ctx.ks, request.keys.as_slice()))?,
     };
     reply_lines(ctx.reply, &lines);
     Ok(())
@@ -64,12 +90,13 @@ fn answered(
 /// How many elements the request looks at, or a little more than [`ELEMENTS_MAX`].
 fn cost(ctx: &mut Ctx<'_>, request: &Request<'_>) -> Result<u64, Stop> {
     // Each key is worth an element, so what is under many keys need not be looked at.
-    if request.keys.len() as u64 > ELEMENTS_MAX {
+    if request.count as u64 > ELEMENTS_MAX {
         return Ok(u64::MAX);
     }
     let mut cost = 0u64;
     // All rows are in memory before the reply begins.
-    for key in &request.keys {
+    let keys: Vec<Key<'_>> = keys_of(ctx, 0, request.count).collect();
+    for key in &keys {
         let Some(entry) = ctx.ks.peek_value(key)? else { continue };
         if cost <= ELEMENTS_MAX {
             cost = cost.saturating_add(Tree::of_entry(&entry).map_or(0, |tree| tree.cost(&request.query)).max(1));
@@ -78,12 +105,22 @@ fn cost(ctx: &mut Ctx<'_>, request: &Request<'_>) -> Result<u64, Stop> {
     Ok(cost)
 }
 
-fn copies(ctx: &mut Ctx<'_>, request: &Request<'_>) -> Result<Copies, Stop> {
-    let mut copies = Vec::with_capacity(request.keys.len());
-    for key in &request.keys {
-        copies.push((key.bytes.to_vec(), ctx.ks.read(key)?.map(|entry| Snapshot::of(&entry))));
+/// Copies the trees that are left, if they are few.
+///
+/// # Errors
+/// Others are to be copied in a later turn.
+fn copy_more(ctx: &mut Ctx<'_>, request: &Request<'_>, mut copies: Copies) -> Result<Copies, Stop> {
+    let keys: Vec<Key<'_>> = keys_of(ctx, copies.trees.len(), request.count).take(COPIES_MAX).collect();
+    for key in &keys {
+        let copy = match ctx.ks.read(key) {
+            Ok(entry) => entry.map(|entry| Snapshot::of(&entry)),
+            Err(_) => return Err(ctx.keep_work(copies)),
+        };
+        let held = key.bytes.len().saturating_add(copy.as_ref().map_or(0, Snapshot::bytes));
+        copies.bytes = copies.bytes.saturating_add(held);
+        copies.trees.push((key.bytes.to_vec(), copy));
     }
-    Ok(copies)
+    if copies.trees.len() < request.count { Err(ctx.pause(copies)) } else { Ok(copies) }
 }
 
 /// `bop mget`: what each tree has, in the order of the keys.
@@ -99,7 +136,7 @@ pub fn get_each(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         put_line(&mut lines, &[b"END"]);
         Ok(lines)
     })?;
-    note(ctx, Op::BopMget, &request.keys);
+    note(ctx, Op::BopMget, &request);
     Ok(())
 }
 
@@ -133,10 +170,10 @@ fn put_tree(
 }
 
 /// Counts the request, and each key as a `bop get`.
-fn note(ctx: &Ctx<'_>, op: Op, keys: &[Key<'_>]) {
+fn note(ctx: &Ctx<'_>, op: Op, request: &Request<'_>) {
     tally::count(ctx.stats, op, Outcome::Hit);
     if ctx.stats.outcomes.is_detailed() {
-        keys.iter().for_each(|key| details::note(ctx, Op::BopGet, key.bytes, Some(Outcome::Hit)));
+        keys_of(ctx, 0, request.count).for_each(|key| details::note(ctx, Op::BopGet, key.bytes, Some(Outcome::Hit)));
     }
 }
 
@@ -181,7 +218,7 @@ pub fn get_merged(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
             MergeOutcome::Merged(merged) => merged_now(trees, &merged),
         })
     })?;
-    note(ctx, Op::BopSmget, &request.keys);
+    note(ctx, Op::BopSmget, &request);
     Ok(())
 }
 
