@@ -163,14 +163,15 @@ fn note_cost(ctx: &mut Ctx<'_>, request: &Request<'_>, query: &Query) -> Result<
 
 /// The lines of the elements that a query asks for, and what follows them.
 fn shown(tree: &Tree<'_>, query: &Query) -> (Option<Lines>, Answer) {
-    if !tree.takes(&query.range.from) {
-        return (None, Answer::OtherKind);
-    }
     let (mut lines, mut count) = (Lines::with_room_for(query.count), 0u64);
     tree.each(query, |element| {
         lines.push(element);
         count = count.saturating_add(1);
     });
+    // No key of another kind is in a range.
+    if count == 0 && !tree.takes(&query.range.from) {
+        return (None, Answer::OtherKind);
+    }
     let is_trimmed = tree.is_trimmed_in(&query.range);
     let answer = match (count, is_trimmed) {
         (0, true) => return (None, Answer::OutOfRange),

@@ -71,6 +71,14 @@ fn put_hex(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 fn put_number(out: &mut Vec<u8>, number: u64) {
+    // Most lengths: shorter than a call.
+    if number < 100 {
+        let (tens, ones) = (number / 10, number % 10);
+        if tens > 0 {
+            out.push(b'0'.saturating_add(tens as u8));
+        }
+        return out.push(b'0'.saturating_add(ones as u8));
+    }
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
@@ -88,12 +96,17 @@ pub fn bkey_text(bkey: &Bkey) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
 
+/// Room for a key, an eflag and a length, with what is between them.
+const ELEMENT_ROOM: usize = 2 * (2 + 2 * ByteKey::BYTES_MAX) + 16;
+
 /// Adds `words bkey [eflag] bytes data` as a line.
+#[inline]
 pub fn put_element(out: &mut Vec<u8>, words: &[&[u8]], element: &Element<'_>) {
     for word in words {
         out.extend_from_slice(word);
         out.push(b' ');
     }
+    out.reserve(element.data.len().saturating_add(ELEMENT_ROOM));
     put_bkey(out, &element.bkey);
     if !element.eflag.is_empty() {
         out.push(b' ');

@@ -251,15 +251,19 @@ impl<'k> Tree<'k> {
         if query.filter.is_some() || query.range.is_descending() {
             return self.select(query).for_each(|(_, element)| show(&element));
         }
-        let start = self.view.position(&query.range.from).0.saturating_add(query.offset);
-        let mut left = if query.count == 0 { u64::MAX } else { query.count };
-        for element in self.view.forward(start) {
-            if left == 0 || element.bkey > query.range.to {
-                return;
+        let (from, mut left) = (&query.range.from, if query.count == 0 { u64::MAX } else { query.count });
+        let elements = match query.offset {
+            0 => self.view.forward_from(from),
+            offset => self.view.forward(self.view.position(from).0.saturating_add(offset)),
+        };
+        elements.each_while(|element| {
+            if element.bkey > query.range.to {
+                return false;
             }
+            show(element);
             left = left.saturating_sub(1);
-            show(&element);
-        }
+            left > 0
+        });
     }
 
     /// How many elements a query asks for: from the positions of its ends, unless it looks at eflags.

@@ -48,9 +48,14 @@ impl Big {
         self.content_bytes() <= packed::BYTES_MAX
     }
 
+    /// The run where an element with this key is, or would be. `None` when there are no elements.
+    pub(super) fn runs_of(&self, bkey: &Bkey) -> Option<Leaves<'_, Run>> {
+        self.tree.locate(|bound| bound <= bkey)
+    }
+
     /// See [`super::View::position`].
     pub(super) fn position(&self, bkey: &Bkey) -> (u64, bool) {
-        let Some(runs) = self.tree.locate(|bound| bound <= bkey) else { return (0, false) };
+        let Some(runs) = self.runs_of(bkey) else { return (0, false) };
         let place = runs.leaf().find(bkey);
         (runs.before() + place.index as u64, place.length > 0)
     }

@@ -95,6 +95,18 @@ impl<'a> View<'a> {
         }
     }
 
+    /// The elements in order, from the first one whose key is not below this one: it is looked up once.
+    pub fn forward_from(&self, bkey: &Bkey) -> Forward<'a> {
+        let (bytes, runs) = match self {
+            Self::Packed(bytes) => (packed::entries(bytes), None),
+            Self::Big(big) => {
+                let runs = big.runs_of(bkey);
+                (runs.map_or(&[][..], |runs| runs.leaf().bytes()), runs)
+            }
+        };
+        Forward { entries: Entries::new(bytes, find(bytes, bkey).at), runs }
+    }
+
     /// The elements in reverse order, from a position downwards; from the last if there are fewer.
     pub fn backward(&self, position: u64) -> Backward<'a> {
         let Some(last) = self.len().checked_sub(1) else { return Backward::new(&[], 0, None) };
@@ -114,6 +126,23 @@ impl<'a> View<'a> {
 pub struct Forward<'a> {
     entries: Entries<'a>,
     runs: Option<Leaves<'a, Run>>,
+}
+
+impl<'a> Forward<'a> {
+    /// Shows the elements until `show` says that it wants no more.
+    #[inline]
+    pub fn each_while(mut self, mut show: impl FnMut(&Element<'a>) -> bool) {
+        loop {
+            for element in &mut self.entries {
+                if !show(&element) {
+                    return;
+                }
+            }
+            let Some(runs) = self.runs.and_then(|runs| runs.next()) else { return };
+            self.entries = runs.leaf().entries();
+            self.runs = Some(runs);
+        }
+    }
 }
 
 impl<'a> Iterator for Forward<'a> {
