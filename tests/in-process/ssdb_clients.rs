@@ -2,6 +2,7 @@
 //! the differences that docs/protocol/ssdb.md names.
 
 use crate::harness::{TestServer, fetching, memory};
+use base::DbIndex;
 use engine_mem::MemEngine;
 use store::shard::ShardEngine;
 
@@ -21,6 +22,13 @@ impl Both {
 
     fn new() -> Self {
         Self::over(memory)
+    }
+
+    /// Keys are in database 2, hashes, zsets and queues in those after it.
+    fn with_types_apart(engine: fn(MemEngine) -> ShardEngine) -> Self {
+        let mut both = Self::over(engine);
+        both.server.executor.connection(both.ssdb).expect("connected").session.separate_types(Some(DbIndex(2)));
+        both
     }
 
     /// What the client gets for a request of these words: the blocks of one reply with bars between them.
@@ -394,6 +402,75 @@ fn a_name_has_one_type() {
         ("set h 1", "ok|1"),
     ]);
 }
+
+/// With `ssdb-namespaces separate`, also for requests that arrive at once, and for walks.
+#[test]
+fn a_name_may_have_each_type() {
+    let mut both = Both::with_types_apart(memory);
+    both.transcript(TYPES_APART);
+    assert!(
+        both.say("info").contains("|database|2|namespaces|separate|keys|5|expiring_keys|1"),
+        "{}",
+        both.say("info")
+    );
+    let requests: Vec<u8> = ["get a", "hget a f", "zget a m", "qfront a", "exists a", "hlist '' '' 9", "get b"]
+        .iter()
+        .flat_map(|request| packet(&request.split(' ').collect::<Vec<_>>()))
+        .collect();
+    let replies = both.server.send(both.ssdb, &requests);
+    let (mut rest, mut shown) = (replies.as_slice(), Vec::new());
+    while !rest.is_empty() {
+        let (reply, behind) = first_reply(rest);
+        shown.push(reply);
+        rest = behind;
+    }
+    assert_eq!(shown, ["ok|key", "ok|field", "ok|7", "ok|item", "ok|1", "ok|a", "ok|2"]);
+    // A Redis client finds each type in a database of its own.
+    for (db, reply) in [(2, "string"), (3, "hash"), (4, "zset"), (5, "list"), (0, "none")] {
+        both.ask(&format!("SELECT {db}"));
+        assert_eq!(both.ask("TYPE a"), format!("+{reply}\r\n"));
+    }
+    both.transcript(&[
+        ("flushdb", "ok"),
+        ("get a", "not_found"),
+        ("hsize a", "ok|0"),
+        ("zsize a", "ok|0"),
+        ("qsize a", "ok|0"),
+    ]);
+    // A client that changes to Redis' protocol is in the database of keys.
+    both.transcript(&[("set a 1", "ok|1"), ("hset a f 1", "ok|1")]);
+    let reply = both.server.send(both.ssdb, b"*2\r\n$4\r\nTYPE\r\n$1\r\na\r\n");
+    assert_eq!(reply, b"+string\r\n");
+}
+
+/// Rows that have to be fetched are those of the type's database, and each request waits for its own.
+#[test]
+fn types_apart_are_fetched_apart() {
+    Both::with_types_apart(fetching).transcript(TYPES_APART);
+}
+
+const TYPES_APART: &[(&str, &str)] = &[
+    ("set a key", "ok|1"),
+    ("hset a f field", "ok|1"),
+    ("zset a m 7", "ok|1"),
+    ("qpush a item", "ok|1"),
+    ("setx b 2 100", "ok|1"),
+    ("get a", "ok|key"),
+    ("hgetall a", "ok|f|field"),
+    ("zrange a 0 9", "ok|m|7"),
+    ("qslice a 0 -1", "ok|item"),
+    ("multi_get a b", "ok|a|key|b|2"),
+    ("multi_hsize a b", "ok|a|1|b|0"),
+    ("keys '' '' 9", "ok|a|b"),
+    ("hlist '' '' 9", "ok|a"),
+    ("zlist '' '' 9", "ok|a"),
+    ("qlist '' '' 9", "ok|a"),
+    ("del b", "ok|1"),
+    ("hset b f 1", "ok|1"),
+    ("hclear b", "ok|1"),
+    ("setx b 2 100", "ok|1"),
+    ("ttl a", "ok|-1"),
+];
 
 #[test]
 fn both_see_one_data_set() {

@@ -578,17 +578,29 @@ def what_cannot_be_taken(tools, kind, start):
     with start(name) as peer, tools.serve(name) as ours, Client(ours.port) as mine:
         with SsdbClient(peer.port) as client:
             client.pipeline([("hset", "both", "f", 1), ("set", "both", 2), ("zset", "far", "m", 2**53 + 1),
-                             ("zset", "near", "m", 1), ("setx", "both", 3, 100)])
+                             ("zset", "near", "m", 1), ("setx", "both", 3, 100), ("qpush_back", "both", 4)])
         words = ["import", f"ssdb://127.0.0.1:{peer.port}", "--to", f"redis://127.0.0.1:{ours.port}"]
         for _ in range(2):
             told = tools.run(*words, status=UNTAKEN)
-            assert "--partial" in told and "a queue of one name" in told, told
+            assert "--partial" in told and "--ssdb-namespaces separate" in told, told
         told = tools.run(*words, "--partial")
         for left_out in ('ZADD "far": score 9007199254740993', 'SET "both": WRONGTYPE', 'GETEX "both": WRONGTYPE'):
             assert f"left out: {left_out}" in told, told
         state = onggi_state(mine)
         assert state == {("hash", "both"): {"f": "1"}, ("zset", "near"): {"m": "1"}}, state
         assert mine.call("TTL", "both") == -1
+        words[-1] += "/4"
+        told = tools.run(*words, "--partial", "--ssdb-namespaces", "separate")
+        assert "database 4 has 4 keys" in told and told.count("left out: ") == 1, told
+        states = []
+        for db in range(4, 8):
+            mine.call("SELECT", db)
+            states.append(onggi_state(mine))
+        expected = [{("key", "both"): "3"}, {("hash", "both"): {"f": "1"}}, {("zset", "near"): {"m": "1"}},
+                    {("queue", "both"): ["4"]}]
+        assert states == expected, states
+        mine.call("SELECT", 4)
+        assert 0 < mine.call("TTL", "both") <= 100
 
 
 def without_a_binlog(tools, kind, start):

@@ -32,6 +32,10 @@ pub struct Session {
     pub user: Arc<User>,
     /// It is logged in, and its user may do everything: no request needs a check (A2).
     is_unrestricted: bool,
+    /// The same, and no request chooses a database.
+    is_free: bool,
+    /// The database of strings, of a client whose types have databases each; `None` of all others.
+    types_from: Option<DbIndex>,
     /// The generation of users in which `is_unrestricted` was computed.
     users_seen: u64,
     /// The commands queued since MULTI; `None` outside.
@@ -191,7 +195,7 @@ impl Session {
     /// Whether a request can run at once: logged in as a user with every right, outside MULTI, without subscriptions.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.is_unrestricted && self.transaction.is_none() && self.held_until.is_none() && self.subscriptions.is_none()
+        self.is_free && self.transaction.is_none() && self.held_until.is_none() && self.subscriptions.is_none()
     }
 
     /// A fresh connection that is in no registry: for replay and tests.
@@ -215,6 +219,8 @@ impl Session {
             authenticated,
             user,
             is_unrestricted,
+            is_free: is_unrestricted,
+            types_from: None,
             users_seen: 0,
             transaction: None,
             running: None,
@@ -256,6 +262,29 @@ impl Session {
         self.update_rights();
     }
 
+    /// From now on the database depends on the type that a request is about, from this one on; with `None` it is the
+    /// first of these again.
+    pub fn separate_types(&mut self, from: Option<DbIndex>) {
+        self.choose_type(0);
+        self.types_from = from;
+        self.update_rights();
+    }
+
+    /// The database of a type, of a client whose types have databases each; of others, the one it uses.
+    pub fn database_of_type(&self, number: u32) -> DbIndex {
+        self.types_from.map_or(self.db, |from| DbIndex(from.0.saturating_add(number)))
+    }
+
+    /// The database of strings, of a client whose types have databases each.
+    pub fn types_from(&self) -> Option<DbIndex> {
+        self.types_from
+    }
+
+    /// The next request is about this type.
+    pub fn choose_type(&mut self, number: u32) {
+        self.db = self.database_of_type(number);
+    }
+
     /// Whether a request needs no check of what its user may do.
     #[inline]
     pub fn is_unrestricted(&self) -> bool {
@@ -265,6 +294,7 @@ impl Session {
     /// Computes anew whether requests need a check.
     pub fn update_rights(&mut self) {
         self.is_unrestricted = self.authenticated && self.user.rules().is_unrestricted();
+        self.is_free = self.is_unrestricted && self.types_from.is_none();
     }
 
     /// Takes over changes of users up to this generation. True if the connection has to close for them.

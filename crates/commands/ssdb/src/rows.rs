@@ -12,7 +12,12 @@ pub struct Rows {
     by_name: HashMap<&'static [u8], Row>,
     unknown: Row,
     wrong_count: Row,
+    /// The type of each row that has one, by its index.
+    types: Vec<u8>,
 }
+
+/// How many databases clients use whose types have one each.
+pub const TYPES: u32 = 4;
 
 impl Rows {
     /// Adds the commands to the table, under `ssdb|name`.
@@ -24,8 +29,20 @@ impl Rows {
         let mut rows = table.add_dialect("ssdb", &specs);
         let wrong_count = rows.pop().expect("as many rows as commands");
         let unknown = rows.pop().expect("as many rows as commands");
+        let mut types = vec![0; rows.iter().map(|row| usize::from(row.index).saturating_add(1)).max().unwrap_or(0)];
+        for row in &rows {
+            if let Some(number) = types.get_mut(usize::from(row.index)) {
+                *number = type_of_name(row.spec.name);
+            }
+        }
         let by_name = rows.into_iter().map(|row| (row.spec.name.as_bytes(), row)).collect();
-        Self { by_name, unknown, wrong_count }
+        Self { by_name, unknown, wrong_count, types }
+    }
+
+    /// What a command is about: 0 keys, or nothing, 1 hashes, 2 zsets, 3 queues.
+    #[inline]
+    pub fn type_of(&self, row: &Row) -> u32 {
+        self.types.get(usize::from(row.index)).copied().unwrap_or(0).into()
     }
 
     /// The row of a request with this name; `count` is the number of arguments with the name.
@@ -41,6 +58,16 @@ impl Rows {
     /// The names of all commands, in no order.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.by_name.values().map(|row| row.spec.name)
+    }
+}
+
+/// As [`Rows::type_of`], by the letter that names of commands begin with.
+fn type_of_name(name: &str) -> u8 {
+    match name.strip_prefix("multi_").unwrap_or(name).as_bytes().first() {
+        Some(b'h') => 1,
+        Some(b'z') => 2,
+        Some(b'q') if name != "quit" => 3,
+        _ => 0,
     }
 }
 

@@ -2,7 +2,9 @@
 
 use crate::answer;
 use crate::arguments::WRONG_COUNT;
+use crate::rows::TYPES;
 use admin::about;
+use base::DbIndex;
 use command::audit::Proof;
 use command::redis::connection::{accept, note_refusal};
 use command::{Ctx, Stop};
@@ -61,12 +63,19 @@ pub fn auth(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-/// `flushdb`: removes all keys of the connection's database.
+/// `flushdb`: removes all keys of the connection's database, or databases.
 pub fn flushdb(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let space = ctx.ks.space();
-    admin::keyspaces::clear(ctx.ks, space);
+    let spaces = &ctx.host.part::<Arc<Store>>().spaces;
+    let all = databases(ctx).into_iter().filter_map(|db| spaces.get(db));
+    all.for_each(|space| admin::keyspaces::clear(ctx.ks, space));
     answer::done(ctx.reply);
     Ok(())
+}
+
+/// The databases of the connection.
+fn databases(ctx: &Ctx<'_>) -> Vec<DbIndex> {
+    let count = if ctx.session.types_from().is_some() { TYPES } else { 1 };
+    (0..count).map(|number| ctx.session.database_of_type(number)).collect()
 }
 
 /// `dbsize`: the bytes of all databases in memory, about.
@@ -80,14 +89,18 @@ pub fn dbsize(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 pub fn info(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let host = ctx.host;
     let store = host.part::<Arc<Store>>();
-    let (keys, expiring) = store.len(ctx.session.db);
+    let lens = databases(ctx).into_iter().map(|db| store.len(db));
+    let (keys, expiring) =
+        lens.fold((0u64, 0u64), |all, one| (all.0.saturating_add(one.0), all.1.saturating_add(one.1)));
+    let namespaces = if ctx.session.types_from().is_some() { "separate" } else { "shared" };
     let lines = [
         ("version", SSDB_VERSION.to_owned()),
         ("onggi_version", about::VERSION.to_owned()),
         ("links", host.clients.count().to_string()),
         ("total_calls", calls(ctx).to_string()),
         ("dbsize", store.used_bytes().to_string()),
-        ("database", ctx.session.db.0.to_string()),
+        ("database", ctx.session.database_of_type(0).0.to_string()),
+        ("namespaces", namespaces.to_owned()),
         ("keys", keys.to_string()),
         ("expiring_keys", expiring.to_string()),
     ];

@@ -187,6 +187,19 @@ pub enum RuleError {
         /// The database that clients of SSDB would use.
         number: u32,
     },
+    /// Types of SSDB would use databases that are not there, or of two engines.
+    #[error(
+        "ssdb-namespaces separate uses the databases {first} to {last}, for keys, hashes, zsets and queues: give each of them \
+         engine {engine} (--database '{last} engine {engine}'), and databases above {last}"
+    )]
+    SsdbNamespaces {
+        /// The database of keys.
+        first: u32,
+        /// That of queues.
+        last: u32,
+        /// The engine of the first.
+        engine: &'static str,
+    },
     /// The servers of ZooKeeper are not a list of them.
     #[error("arcus-zookeeper is {list:?}: give a list such as 10.0.0.1:2181,10.0.0.2:2181")]
     ZookeeperServers {

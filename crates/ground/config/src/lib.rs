@@ -55,6 +55,6 @@ pub use table::{TABLE, directives, find};
 pub use values::{
     Address, AppendFsync, ChannelDefault, CompressionCodec, CompressionTime, CopyLoad, Databases, DebugCommand,
     EndFlags, Engine, EvictionPolicy, Host, LogErrorAction, LogFormat, LogLevel, LogTime, MemoryShare, OutputLimit,
-    OutputLimits, PasswordHash, PrimaryAddress, SavePoint, SavePoints, Secret, Supervision, TierMedium, TierPolicy,
-    TlsAuthClients, TlsClientUser,
+    OutputLimits, PasswordHash, PrimaryAddress, SavePoint, SavePoints, Secret, SsdbNamespaces, Supervision, TierMedium,
+    TierPolicy, TlsAuthClients, TlsClientUser,
 };

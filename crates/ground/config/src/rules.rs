@@ -1,6 +1,6 @@
 //! What settings have to keep together.
 
-use crate::{Engine, EvictionPolicy, RuleError, Settings, TlsClientUser, Warning};
+use crate::{Engine, EvictionPolicy, RuleError, Settings, SsdbNamespaces, TlsClientUser, Warning};
 use std::collections::BTreeSet;
 
 /// Whether a server may start with these, and what it should then say.
@@ -28,13 +28,32 @@ pub(crate) fn check(settings: &Settings, given: &BTreeSet<&str>) -> Result<Optio
 
 /// A database that is named for clients of SSDB is on disk.
 fn check_ssdb(settings: &Settings) -> Result<(), RuleError> {
-    let Ok(number) = u32::try_from(settings.ssdb_database) else { return Ok(()) };
-    if number >= settings.databases {
-        return Err(RuleError::NoSuchSsdbDatabase { number, count: settings.databases });
+    let is_on_disk = |number: u32| settings.per_database.on_disk().any(|on_disk| on_disk == number);
+    let first = settings.database_of_ssdb();
+    if settings.ssdb_database >= 0 {
+        if first >= settings.databases {
+            return Err(RuleError::NoSuchSsdbDatabase { number: first, count: settings.databases });
+        }
+        if !is_on_disk(first) {
+            return Err(RuleError::SsdbInMemory { number: first });
+        }
     }
-    let is_on_disk = settings.per_database.on_disk().any(|on_disk| on_disk == number);
-    if is_on_disk { Ok(()) } else { Err(RuleError::SsdbInMemory { number }) }
+    if settings.ssdb_namespaces == SsdbNamespaces::Shared {
+        return Ok(());
+    }
+    let last = first.saturating_add(SSDB_TYPES - 1);
+    if last >= settings.databases || !(first..=last).all(|number| is_on_disk(number) == is_on_disk(first)) {
+        return Err(RuleError::SsdbNamespaces {
+            first,
+            last,
+            engine: if is_on_disk(first) { "disk" } else { "memory" },
+        });
+    }
+    Ok(())
 }
+
+/// Keys, hashes, zsets and queues.
+const SSDB_TYPES: u32 = 4;
 
 impl Settings {
     /// The database that clients of SSDB use.

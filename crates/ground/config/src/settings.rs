@@ -5,7 +5,8 @@ use crate::syntax::quote;
 use crate::{
     Address, AppendFsync, ChannelDefault, CompressionCodec, CompressionTime, CopyLoad, Databases, DebugCommand,
     EndFlags, EvictionPolicy, LogErrorAction, LogFormat, LogLevel, LogTime, MemoryShare, OutputLimits, PasswordHash,
-    PrimaryAddress, SavePoints, Secret, Supervision, TierMedium, TierPolicy, TlsAuthClients, TlsClientUser,
+    PrimaryAddress, SavePoints, Secret, SsdbNamespaces, Supervision, TierMedium, TierPolicy, TlsAuthClients,
+    TlsClientUser,
 };
 use std::path::PathBuf;
 
@@ -156,6 +157,8 @@ settings! {
     ssdb_port: u16,
     /// `ssdb-database`: the database that they use; -1 for the first on disk, or 0 without one.
     ssdb_database: i32,
+    /// `ssdb-namespaces`: whether their keys, hashes, zsets and queues have a database each.
+    ssdb_namespaces: SsdbNamespaces,
     /// `memcached-database`: the database that they use.
     memcached_database: u32,
     /// `memcached-flush`: whether they may remove all entries of it.

@@ -570,6 +570,17 @@ choices! {
 }
 
 choices! {
+    /// Where clients of SSDB find hashes, zsets and queues.
+    SsdbNamespaces {
+        /// In the database of keys: a name has one type.
+        #[default]
+        Shared = "shared",
+        /// In the three databases after that of keys: a name may be of each type at once.
+        Separate = "separate",
+    }
+}
+
+choices! {
     /// What waits for word that the server is ready.
     Supervision {
         /// Nothing.

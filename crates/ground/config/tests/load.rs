@@ -366,6 +366,23 @@ fn clients_of_ssdb_use_a_database_on_disk() {
 }
 
 #[test]
+fn types_of_ssdb_have_four_databases_of_one_engine() {
+    assert!(start_text("ssdb-namespaces separate\ndatabases 4").is_ok());
+    let on_disk = "appendonly yes\ndatabase 1 engine disk\ndatabase 2 engine disk\ndatabase 3 engine disk";
+    assert!(start_text(&format!("ssdb-namespaces separate\n{on_disk}\ndatabase 4 engine disk")).is_ok());
+    let lacks = |first: u32, engine: &str| {
+        let last = first + 3;
+        format!(
+            "ssdb-namespaces separate uses the databases {first} to {last}, for keys, hashes, zsets and queues: give each of \
+             them engine {engine} (--database '{last} engine {engine}'), and databases above {last}"
+        )
+    };
+    assert_refused("ssdb-namespaces separate\ndatabases 3", &lacks(0, "memory"));
+    assert_refused(&format!("ssdb-namespaces separate\n{on_disk}"), &lacks(1, "disk"));
+    assert!(start_text(&format!("ssdb-namespaces shared\n{on_disk}")).is_ok());
+}
+
+#[test]
 fn a_node_of_a_cluster_needs_servers_of_zookeeper_and_a_port() {
     assert!(start_text("memcached-port 11211\narcus-zookeeper a:2181,[::1]:2182").is_ok());
     for list in ["a", "a:", ":1", "a:0", "a:1,", "a:1,,b:2"] {

@@ -404,6 +404,9 @@ impl<'t> Turn<'t> {
         args: &Args<'_>,
     ) -> Result<bool, Blocked> {
         let Connection { session, reply, .. } = connection;
+        if session.types_from().is_some() {
+            session.choose_type(self.shared.ssdb.type_of(row));
+        }
         if self.is_held_back(scratch, session, row, args, reply)? {
             return Ok(true);
         }

@@ -101,8 +101,8 @@ pub enum MigrateError {
     },
     /// Something of an SSDB cannot be taken.
     #[error(
-        "{target}: {failure}; to leave such things out, start again with --partial. SSDB may have a key, a hash, a zset and \
-         a queue of one name, and Onggi has one of them"
+        "{target}: {failure}; to leave such things out, start again with --partial. a database has one type of each \
+         name, and --ssdb-namespaces separate uses four databases"
     )]
     SsdbUntaken {
         /// The database.

@@ -12,8 +12,8 @@
 //! S3. After a lost connection the rows that are missing are of a later moment, and which entries they have is known
 //!     but for those of a short time. Keys, hashes and zsets do not mind an entry that is applied again. A queue does:
 //!     one that an unsure entry changes is read again ([`place::Fate::Unknown`]).
-//! S4. A request never replaces what has another type: SSDB may have a key and a hash of one name, and here the second
-//!     of them is refused by the server.
+//! S4. A request never replaces what has another type: SSDB may have a key and a hash of one name, and in one database
+//!     the second of them is refused by the server.
 //!
 //! SSDB's own copy (`sync140 0`) does not serve: during it, SSDB sends the pops of queues by the order of names and the
 //! rows by another, so that its replicas lose items or have some twice.
@@ -56,6 +56,8 @@ pub struct SsdbCopy<'a> {
     pub is_followed: bool,
     /// What the server refuses is left out.
     pub is_partial: bool,
+    /// Hashes, zsets and queues go into the three databases after that of keys.
+    pub is_separate: bool,
 }
 
 /// What was read of an SSDB.

@@ -71,6 +71,10 @@ pub struct ImportArgs {
     #[arg(long, requires = "follow", value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=65_535))]
     databases: u32,
+    /// Of a running SSDB: where hashes, zsets and queues go, as with the directive of this name: `shared` is the
+    /// database of keys, `separate` the three after it.
+    #[arg(long, value_name = "WORD", value_parser = ["shared", "separate"], default_value = "shared")]
+    ssdb_namespaces: String,
     #[command(flatten)]
     tls: TlsArgs,
     #[command(flatten)]

@@ -270,6 +270,16 @@ pub(super) static SSDB: &[Directive] = &[
          -1 is the first of these, or database 0 where there is none.",
     )
     .at_start(),
+    Directive::supported(
+        "ssdb-namespaces",
+        choice!(ssdb_namespaces: SsdbNamespaces),
+        "shared",
+        "",
+        "`separate` lets clients of SSDB use one name as a key, a hash, a zset and a queue at once: keys are in the database of \
+         `ssdb-database`, and hashes, zsets and queues in the three after it. With `shared` all are in that one, and a name \
+         has one type.",
+    )
+    .at_start(),
 ];
 
 /// The node of an ARCUS cluster.

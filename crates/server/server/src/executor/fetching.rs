@@ -136,7 +136,9 @@ impl Executor {
         for request in connection.waiting.iter().skip(1).take(READ_AHEAD_MAX) {
             let args = request.args.as_args();
             let Some(row) = request.row else { break };
-            if row.spec.locks_in(&args) != Locks::Keys {
+            let is_elsewhere = connection.session.types_from().is_some()
+                && connection.session.database_of_type(self.shared.ssdb.type_of(&row)) != connection.session.db;
+            if is_elsewhere || row.spec.locks_in(&args) != Locks::Keys {
                 continue;
             }
             row.spec.visit_keys(&args, |index, spec| {

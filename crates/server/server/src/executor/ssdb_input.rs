@@ -25,7 +25,6 @@ impl Executor {
             false => (&self.limits.before_login, self.batch.len() + 1),
         };
         let limits = Limits { block_bytes_max: limits.bulk_bytes_max, block_count_max: limits.argument_count_max };
-        let space = self.shared.store.spaces.get(connection.session.db);
         while at < end {
             let input = &all[at..end];
             let first_span = self.arguments.len();
@@ -41,6 +40,7 @@ impl Executor {
                 Progress::Resp => {
                     connection.dialect = Dialect::new(Language::Resp);
                     connection.reply.leave_ssdb();
+                    connection.session.separate_types(None);
                     return self.fill_batch(id, source, at, end);
                 }
                 Progress::Refused(refusal) => return (at, FillStop::Refused(ProtocolError::Ssdb(refusal))),
@@ -49,7 +49,9 @@ impl Executor {
             let args = Args::new(input, spans, self.arguments.large());
             let row = self.shared.ssdb.row(args.bytes(0).unwrap_or_default(), args.len());
             let key = args.bytes(usize::from(row.first_key)).filter(|_| row.first_key > 0);
-            let place = space.zip(key).map(|(space, key)| place_of(&self.shared.store, space, key));
+            let db = connection.session.database_of_type(self.shared.ssdb.type_of(&row));
+            let place =
+                self.shared.store.spaces.get(db).zip(key).map(|(space, key)| place_of(&self.shared.store, space, key));
             let span_count = spans.len() as u32;
             self.has_runs |= is_same_key(self.places.last(), &place);
             self.places.push(place);

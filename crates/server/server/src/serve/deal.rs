@@ -15,7 +15,7 @@ use base::rate::OncePerSecond;
 use command::Session;
 use command::clients::{Address, TOO_MANY};
 use command::error;
-use config::Settings;
+use config::{Settings, SsdbNamespaces};
 use memcached::refusal;
 use proto::ReplyBuffer;
 use std::io::Write;
@@ -97,7 +97,12 @@ impl<'s> Dealer<'s> {
         match language {
             Language::Resp => {}
             Language::Memcached => session.db = DbIndex(settings.memcached_database),
-            Language::Ssdb => session.db = DbIndex(settings.database_of_ssdb()),
+            Language::Ssdb => {
+                session.db = DbIndex(settings.database_of_ssdb());
+                if settings.ssdb_namespaces == SsdbNamespaces::Separate {
+                    session.separate_types(Some(session.db));
+                }
+            }
         }
         self.mailboxes[worker].send(Message::Accept { socket, session, language, stranger });
     }

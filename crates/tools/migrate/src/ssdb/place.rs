@@ -47,6 +47,8 @@ impl Seen {
 pub(super) struct Place {
     /// The SSDB.
     pub source: String,
+    /// Whether types have databases of their own.
+    pub is_separate: bool,
     /// Whether all rows were read.
     pub is_copied: bool,
     /// The last entry of the binlog that is applied.
@@ -92,6 +94,7 @@ impl Place {
         let text = || std::str::from_utf8(value).ok();
         match name {
             b"source" => self.source = text()?.to_owned(),
+            b"databases" => self.is_separate = value != b"1",
             b"copied" => self.is_copied = value == b"yes",
             b"sequence" => self.sequence = text()?.parse().ok()?,
             b"row" => self.row = value.to_vec(),

@@ -78,7 +78,7 @@ impl<'a> Session<'a> {
         tell: &'a mut dyn FnMut(&SsdbEvent<'_>),
     ) -> Result<Self, MigrateError> {
         let ssdb = Wire::open(copy.ssdb)?;
-        let mut target = Receiver::open(copy.target, copy.tls.clone())?;
+        let mut target = Receiver::open(copy.target, copy.is_separate, copy.tls.clone())?;
         let place = place_of(copy, &mut target)?;
         let mut session = Self {
             copy,
@@ -117,10 +117,7 @@ impl<'a> Session<'a> {
             }
         }
         self.target.ask(&[b"DEL", KEY])?;
-        let keys = match self.target.ask(&[b"DBSIZE"])? {
-            Value::Integer(keys) => keys.cast_unsigned(),
-            _ => 0,
-        };
+        let keys = self.target.ask_each(&[b"DBSIZE"])?;
         let (sequence, left_out) = (self.place.sequence, self.place.left_out);
         Ok(Ended::Done(SsdbCopied { rows: *self.rows, keys, sequence, left_out }))
     }
@@ -335,7 +332,7 @@ impl<'a> Session<'a> {
 
     fn begin_again(&mut self) -> Result<Ended, MigrateError> {
         self.target.settle()?;
-        self.target.ask(&[b"FLUSHDB"])?;
+        self.target.ask_each(&[b"FLUSHDB"])?;
         *self.rows = SsdbRows::default();
         Ok(Ended::Again)
     }
@@ -560,16 +557,20 @@ fn place_of(copy: &SsdbCopy<'_>, target: &mut Receiver) -> Result<Place, Migrate
     let foreign = |found: String| MigrateError::TargetHasData { target: copy.target.to_string(), found };
     let source = copy.ssdb.to_string();
     if fields.is_empty() {
-        let keys = target.ask(&[b"DBSIZE"])?;
-        if keys != Value::Integer(0) {
-            let keys = if let Value::Integer(keys) = keys { keys.cast_unsigned() } else { 0 };
+        let keys = target.ask_each(&[b"DBSIZE"])?;
+        if keys > 0 {
             return Err(foreign(inspect::text::count(keys, "key", "keys")));
         }
-        target.ask(&[b"HSET", KEY, b"source", source.as_bytes()])?;
-        return Ok(Place::new(source));
+        let databases: &[u8] = if copy.is_separate { b"4" } else { b"1" };
+        target.ask(&[b"HSET", KEY, b"source", source.as_bytes(), b"databases", databases])?;
+        return Ok(Place { is_separate: copy.is_separate, ..Place::new(source) });
     }
     match Place::load(&fields) {
-        Some(place) if place.source == source => Ok(place),
+        Some(place) if place.source == source && place.is_separate == copy.is_separate => Ok(place),
+        Some(place) if place.source == source => {
+            let databases = if place.is_separate { "with" } else { "without" };
+            Err(foreign(format!("an unfinished copy {databases} --ssdb-namespaces separate")))
+        }
         Some(place) => Err(foreign(format!("an unfinished copy of {}", place.source))),
         None => Err(foreign(format!("a key {} of another program", inspect::text::escape(KEY)))),
     }

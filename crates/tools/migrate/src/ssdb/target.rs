@@ -6,6 +6,7 @@ use crate::MigrateError;
 use proto::reply::{Parser, Value};
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 use tls::{ClientConfig, Stream};
@@ -24,6 +25,9 @@ const BATCH_REQUESTS: usize = 500;
 /// Most arguments of a request that is made of rows which follow each other.
 const ARGUMENTS_MAX: usize = 128;
 
+/// Databases of a copy whose types have one each.
+const DATABASES_APART: u32 = 4;
+
 /// Requests of a transaction that was sent: each one's word and key.
 type Sent = Vec<(&'static str, Vec<u8>)>;
 
@@ -37,6 +41,12 @@ struct Open {
 /// The connection, and the transaction that is collected.
 pub(super) struct Receiver {
     name: String,
+    /// The database of keys, and of the place.
+    first: u32,
+    /// Whether other types have databases of their own.
+    is_separate: bool,
+    /// The database that is selected behind what is collected.
+    selected: u32,
     stream: Stream,
     parser: Parser,
     room: Vec<u8>,
@@ -51,8 +61,8 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// Connects, logs in, and selects the database.
-    pub fn open(target: &Target, tls: Option<Arc<ClientConfig>>) -> Result<Self, MigrateError> {
+    /// Connects, logs in, and selects the database of keys.
+    pub fn open(target: &Target, is_separate: bool, tls: Option<Arc<ClientConfig>>) -> Result<Self, MigrateError> {
         let place = &target.server;
         let opened = (place.host.as_str(), place.port).to_socket_addrs().and_then(|mut addresses| {
             let first = addresses.next().ok_or_else(|| io::Error::other("the name has no address"))?;
@@ -66,6 +76,9 @@ impl Receiver {
         let stream = opened.map_err(|source| MigrateError::TargetConnection { target: name.clone(), source })?;
         let mut receiver = Self {
             name,
+            first: target.database,
+            is_separate,
+            selected: target.database,
             stream,
             parser: Parser::new(),
             room: vec![0; READ_LEN],
@@ -81,8 +94,51 @@ impl Receiver {
             (None, Some(password)) => drop(receiver.ask(&[b"AUTH", password.as_bytes()])?),
             _ => {}
         }
-        receiver.ask(&[b"SELECT", target.database.to_string().as_bytes()])?;
+        // The last of them shows whether all are there.
+        for database in receiver.databases().rev() {
+            receiver.ask(&[b"SELECT", database.to_string().as_bytes()])?;
+        }
         Ok(receiver)
+    }
+
+    /// The databases that receive rows.
+    fn databases(&self) -> RangeInclusive<u32> {
+        let more = if self.is_separate { DATABASES_APART - 1 } else { 0 };
+        self.first..=self.first.saturating_add(more)
+    }
+
+    /// Sends a request for each of them, the first one last, and adds up the numbers of the replies.
+    pub fn ask_each(&mut self, request: &[&[u8]]) -> Result<u64, MigrateError> {
+        let mut sum = 0;
+        for database in self.databases().rev() {
+            self.ask(&[b"SELECT", database.to_string().as_bytes()])?;
+            if let Value::Integer(number) = self.ask(request)? {
+                sum += number.cast_unsigned();
+            }
+        }
+        Ok(sum)
+    }
+
+    /// The database of a request.
+    fn database_of(&self, word: &str) -> u32 {
+        let number = match word {
+            _ if !self.is_separate => 0,
+            "HSET" | "HDEL" => 1,
+            "ZADD" | "ZREM" => 2,
+            "RPUSH" | "LPUSH" | "RPOP" | "LPOP" | "LSET" | "LTRIM" => 3,
+            _ => 0,
+        };
+        self.first.saturating_add(number)
+    }
+
+    /// Lets what follows be about a database.
+    fn select(&mut self, database: u32) {
+        if self.selected != database {
+            self.selected = database;
+            let number = database.to_string().into_bytes();
+            put(&mut self.body, &[b"SELECT", &number]);
+            self.queued.push(("SELECT", number));
+        }
     }
 
     /// Sends one request and waits for its reply. Nothing is being collected.
@@ -102,6 +158,7 @@ impl Receiver {
     /// Adds a request to the transaction.
     pub fn add(&mut self, word: &'static str, key: &[u8], arguments: &[&[u8]]) {
         self.close();
+        self.select(self.database_of(word));
         let mut request = vec![word.as_bytes(), key];
         request.extend_from_slice(arguments);
         put(&mut self.body, &request);
@@ -124,6 +181,7 @@ impl Receiver {
     fn close(&mut self) {
         if let Some(Open { word, key, arguments }) = self.open.take() {
             self.open_bytes = 0;
+            self.select(self.database_of(word));
             let mut request = vec![word.as_bytes(), key.as_slice()];
             request.extend(arguments.iter().map(Vec::as_slice));
             put(&mut self.body, &request);
@@ -147,6 +205,7 @@ impl Receiver {
         if self.queued.is_empty() && place.is_empty() && removed.is_empty() {
             return Ok(());
         }
+        self.select(self.first);
         self.settle()?;
         let mut bytes = Vec::with_capacity(self.body.len() + 256);
         put(&mut bytes, &[b"MULTI"]);

@@ -40,7 +40,8 @@ pub fn run(args: &ImportArgs, ssdb: &Ssdb, report: Report) -> ExitCode {
         }
     }
     let progress = Progress::new(report);
-    let copy = SsdbCopy { ssdb, target: &target, tls, is_followed: args.follow, is_partial: args.partial };
+    let is_separate = args.ssdb_namespaces == "separate";
+    let copy = SsdbCopy { ssdb, target: &target, tls, is_followed: args.follow, is_partial: args.partial, is_separate };
     let now = Instant::now();
     let mut teller =
         Teller { progress: &progress, ssdb, said_at: now, pace: Pace::new(now, 0), last: SsdbProgress::default() };
