@@ -547,6 +547,58 @@ fn a_walk_leaves_turns_to_others() {
 }
 
 /// Collections that are trees, whose replies are in pieces.
+/// Of many names, and of one more than are looked at in one turn: the same reply, with steps in between.
+#[test]
+fn many_names_are_looked_at_in_steps() {
+    for engine in [memory, fetching] {
+        let mut both = Both::over(engine);
+        let names: Vec<String> = (0..1000).map(|number| format!("k{number}")).collect();
+        for name in &names {
+            both.say(&format!("set {name} v"));
+            both.say(&format!("hset h{name} f v"));
+            both.say(&format!("zset z{name} m 1"));
+        }
+        for count in [1, 256, 257, 1000] {
+            let keys = &names[..count];
+            let request = |word: &str, prefix: &str, last: &str| {
+                let names = keys.iter().map(|name| format!(" {prefix}{name}")).collect::<String>();
+                format!("{word}{names} {last}")
+            };
+            let expected = |prefix: &str, value: &str, last: &str| {
+                let pairs = keys.iter().map(|name| format!("|{prefix}{name}|{value}")).collect::<String>();
+                format!("ok{pairs}{last}")
+            };
+            assert_eq!(both.say(&request("multi_get", "", "none")), expected("", "v", ""), "{count}");
+            assert_eq!(both.say(&request("multi_exists", "", "none")), expected("", "1", "|none|0"), "{count}");
+            assert_eq!(both.say(&request("multi_hsize", "h", "none")), expected("h", "1", "|none|0"), "{count}");
+            assert_eq!(both.say(&request("multi_zsize", "z", "none")), expected("z", "1", "|none|0"), "{count}");
+        }
+        let wrong = format!(
+            "multi_hsize {} k0",
+            names[1..400].iter().map(|name| format!("h{name} ")).collect::<String>().trim()
+        );
+        assert_eq!(both.say(&wrong), "error|WRONGTYPE Operation against a key holding the wrong kind of value");
+        assert_eq!(both.say("get k1"), "ok|v", "the connection goes on");
+    }
+}
+
+/// Others are served while a request looks at many names.
+#[test]
+fn many_names_leave_turns_to_others() {
+    let mut both = Both::new();
+    both.say("set k 1");
+    both.server.feed(both.ssdb, &packet(&[&["multi_get"][..], &["k"; 20_000]].concat()));
+    let mut turns = 0;
+    while both.server.executor.has_work() {
+        turns += 1;
+        both.server.executor.step_work();
+        assert_eq!(both.ask("GET k"), "$1\r\n1\r\n");
+    }
+    let reply = both.server.replies(both.ssdb);
+    assert_eq!(first_reply(&reply).0, format!("ok{}", "|k|1".repeat(20_000)));
+    assert!(turns >= 1, "some names are looked at at once, and then others");
+}
+
 #[test]
 fn big_collections_answer_in_pieces() {
     let mut both = Both::new();

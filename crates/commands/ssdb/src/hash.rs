@@ -3,6 +3,7 @@
 use crate::answer;
 use crate::arguments::{self, WRONG_COUNT};
 use crate::kv::clear;
+use crate::many;
 use crate::pieces::{put_block, reply_packet};
 use crate::range::{First, Range};
 use crate::walk;
@@ -68,7 +69,8 @@ pub fn multi_hsize(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     answer::begin(ctx.reply);
     for index in 1..ctx.args.len() {
         let key = ctx.key(index);
-        let len = hash::read(ctx.ks, &key)?.len();
+        let len = hash::read(ctx.ks, &key).map(|view| view.len());
+        let len = len.map_err(|error| many::stopped(ctx, index, error))?;
         ctx.reply.block(key.bytes);
         ctx.reply.block_integer(len as i64);
     }

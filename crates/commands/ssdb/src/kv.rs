@@ -2,6 +2,7 @@
 
 use crate::answer;
 use crate::arguments::{self, WRONG_COUNT};
+use crate::many;
 use crate::range::Range;
 use command::error::check_reply;
 use command::spec::Look;
@@ -102,15 +103,9 @@ fn add(ctx: &mut Ctx<'_>, is_down: bool) -> Result<(), Stop> {
 /// `exists key`
 pub fn exists(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let key = ctx.key(1);
-    let is_there = is_string(ctx, &key)?;
+    let is_there = many::is_string(ctx, &key)?;
     answer::boolean(ctx.reply, is_there);
     Ok(())
-}
-
-fn is_string(ctx: &mut Ctx<'_>, key: &Key<'_>) -> Result<bool, Stop> {
-    let is_there = ctx.ks.peek_head(key)?.is_some_and(|entry| entry.kind == Type::String);
-    ctx.ks.count_peek(is_there);
-    Ok(is_there)
 }
 
 /// `expire key seconds`, of any type.
@@ -137,7 +132,11 @@ pub fn multi_get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     answer::begin(ctx.reply);
     for index in 1..ctx.args.len() {
         let (key, reply) = (ctx.key(index), &mut *ctx.reply);
-        if let Some(entry) = ctx.ks.read(&key)?.filter(|entry| entry.kind == Type::String) {
+        let entry = match ctx.ks.read(&key) {
+            Ok(entry) => entry,
+            Err(fetch) => return Err(many::stopped(ctx, index, fetch)),
+        };
+        if let Some(entry) = entry.filter(|entry| entry.kind == Type::String) {
             reply.block(key.bytes);
             reply.block(entry.value.bytes());
         }
@@ -152,7 +151,7 @@ pub fn multi_exists(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     answer::begin(ctx.reply);
     for index in 1..ctx.args.len() {
         let key = ctx.key(index);
-        let is_there = is_string(ctx, &key)?;
+        let is_there = many::is_string(ctx, &key).map_err(|stop| many::stopped(ctx, index, stop))?;
         ctx.reply.block(key.bytes);
         ctx.reply.block_integer(i64::from(is_there));
     }

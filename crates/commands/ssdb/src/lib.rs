@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  proto::ssdb::Parser -> Rows::row -> the path of every request: locks, call, log, reply
+//!  multi_get and the like of many names -> some names a turn -> the reply
 //!  keys, scan, hlist, zlist, qlist -> a walk over all names, a slice a turn -> the first of them, in order
 //! ```
 //!
@@ -16,6 +17,7 @@ mod arguments;
 mod hash;
 mod kv;
 mod kv_bits;
+mod many;
 mod pieces;
 mod queue;
 mod range;

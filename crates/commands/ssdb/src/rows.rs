@@ -1,6 +1,6 @@
 //! The rows of the commands. Every fact about a command stands in its row, as with those of Redis.
 
-use crate::{hash, kv, kv_bits, queue, refused, service, zset, zset_ranges};
+use crate::{hash, kv, kv_bits, many, queue, refused, service, zset, zset_ranges};
 use command::spec::{Answer, Docs, Handler};
 use command::table::Row;
 use command::{Categories, CommandSpec, CommandTable, Flags, KeyFlags, KeySpec, Locks, Run};
@@ -12,12 +12,11 @@ pub struct Rows {
     by_name: HashMap<&'static [u8], Row>,
     unknown: Row,
     wrong_count: Row,
+    /// Those for requests with many names.
+    many: HashMap<&'static [u8], Row>,
     /// The type of each row that has one, by its index.
     types: Vec<u8>,
 }
-
-/// How many databases clients use whose types have one each.
-pub const TYPES: u32 = 4;
 
 impl Rows {
     /// Adds the commands to the table, under `ssdb|name`.
@@ -35,8 +34,11 @@ impl Rows {
                 *number = type_of_name(row.spec.name);
             }
         }
+        // Under the same names, and so with the same figures.
+        let many = table.add_dialect("ssdb", &MANY.iter().collect::<Vec<_>>());
+        let many = many.into_iter().map(|row| (row.spec.name.as_bytes(), row)).collect();
         let by_name = rows.into_iter().map(|row| (row.spec.name.as_bytes(), row)).collect();
-        Self { by_name, unknown, wrong_count, types }
+        Self { by_name, unknown, wrong_count, many, types }
     }
 
     /// What a command is about: 0 keys, or nothing, 1 hashes, 2 zsets, 3 queues.
@@ -48,6 +50,11 @@ impl Rows {
     /// The row of a request with this name; `count` is the number of arguments with the name.
     #[inline]
     pub fn row(&self, name: &[u8], count: usize) -> Row {
+        if count > many::AT_ONCE
+            && let Some(row) = self.many.get(name)
+        {
+            return *row;
+        }
         match self.by_name.get(name) {
             None => self.unknown,
             Some(row) if row.spec.accepts(count) => *row,
@@ -157,6 +164,18 @@ static UNKNOWN: CommandSpec =
     keyless("unknown", -1, ALWAYS.union(Flags::NO_RIGHT), Categories::CONNECTION, refused::unknown);
 static WRONG_COUNT: CommandSpec =
     keyless("refused", -1, ALWAYS.union(Flags::NO_RIGHT), Categories::CONNECTION, refused::wrong_count);
+
+/// Takes the place of the row of the same name when a request has many names.
+const fn look_at_many(name: &'static str, categories: Categories, run: Handler) -> CommandSpec {
+    CommandSpec { locks: Locks::All, ..look(name, -2, categories, READ_ALL, run) }
+}
+
+static MANY: [CommandSpec; 4] = [
+    look_at_many("multi_get", STRING, many::multi_get),
+    look_at_many("multi_exists", STRING, many::multi_exists),
+    look_at_many("multi_hsize", HASH, many::multi_hsize),
+    look_at_many("multi_zsize", ZSET, many::multi_zsize),
+];
 
 static COMMANDS: [CommandSpec; 103] = [
     read("get", -2, STRING, kv::get),

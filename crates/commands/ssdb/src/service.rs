@@ -2,7 +2,6 @@
 
 use crate::answer;
 use crate::arguments::WRONG_COUNT;
-use crate::rows::TYPES;
 use admin::about;
 use base::DbIndex;
 use command::audit::Proof;
@@ -13,6 +12,9 @@ use store::Store;
 
 /// The version of SSDB whose protocol this is, for clients that look at it.
 pub const SSDB_VERSION: &str = "1.9.8";
+
+/// How many databases clients use whose types have one each.
+const TYPES: u32 = 4;
 
 const WRONG_PASSWORD: Stop = Stop::error("error invalid password");
 

@@ -3,6 +3,7 @@
 use crate::answer;
 use crate::arguments::{self, WRONG_COUNT, refuse};
 use crate::kv::clear;
+use crate::many;
 use base::double::DoubleText;
 use base::integer::parse_integer;
 use command::error::check_reply;
@@ -139,7 +140,8 @@ pub fn multi_zsize(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     answer::begin(ctx.reply);
     for index in 1..ctx.args.len() {
         let key = ctx.key(index);
-        let len = zset::read(ctx.ks, &key)?.map_or(0, |view| view.len());
+        let len = zset::read(ctx.ks, &key).map(|view| view.map_or(0, |view| view.len()));
+        let len = len.map_err(|error| many::stopped(ctx, index, error))?;
         ctx.reply.block(key.bytes);
         ctx.reply.block_integer(len.cast_signed());
     }
