@@ -27,6 +27,7 @@ PASSWORD = "a password of thirty-two letters"
 EXPIRE_LIST = b"\xff\xff\xff\xff\xff|EXPIRE_LIST|KV"
 ITEM_FIRST = (2**63 - 1) // 2
 SET, DEL, PUSH_BACK, PUSH_FRONT, POP_BACK, POP_FRONT, SET_ITEM = 1, 2, 10, 11, 12, 13, 14
+SIZES = {b"h": b"H", b"s": b"Z", b"q": b"Q"}
 KINDS = {"k": 0, "h": 2, "s": 4}
 UNTAKEN = 1
 
@@ -107,13 +108,27 @@ class Peer(socketserver.ThreadingTCPServer):
     def put(self, key, value):
         if key not in self.rows:
             bisect.insort(self.keys, key)
+            self.count(key, 1)
         self.rows[key] = value
 
     def remove(self, key):
         if self.rows.pop(key, None) is not None:
             del self.keys[bisect.bisect_left(self.keys, key)]
+            self.count(key, -1)
             return True
         return False
+
+    def count(self, key, change):
+        """Changes the size of what has this row."""
+        kind = SIZES.get(key[:1])
+        if kind is None or kind == b"Q" and struct.unpack(">Q", key[-8:])[0] <= 3:
+            return
+        key = kind + key[2:2 + key[1]]
+        size = change + struct.unpack("<q", self.rows.get(key, bytes(8)))[0]
+        if size:
+            self.put(key, struct.pack("<q", size))
+        else:
+            self.remove(key)
 
     def entry(self, command, key):
         if self.has_log:
@@ -513,6 +528,8 @@ def copied_once(tools, kind, start):
         refused = tools.run("import", f"ssdb://127.0.0.1:{peer.port}", "--to", to, status=2)
         assert "noauth" in refused and "ssdb://:PASSWORD@" in refused, refused
         address = f"ssdb://:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{peer.port}"
+        told = tools.run("import", address, "--dry-run")
+        assert "all of it can be imported" in told, told
         told = tools.run("import", address, "--to", to)
         assert "database 3 has 3" in told and PASSWORD not in told, told
         mine.call("SELECT", 3)
@@ -580,6 +597,11 @@ def what_cannot_be_taken(tools, kind, start):
             client.pipeline([("hset", "both", "f", 1), ("set", "both", 2), ("zset", "far", "m", 2**53 + 1),
                              ("zset", "near", "m", 1), ("setx", "both", 3, 100), ("qpush_back", "both", 4)])
         words = ["import", f"ssdb://127.0.0.1:{peer.port}", "--to", f"redis://127.0.0.1:{ours.port}"]
+        told = tools.run(*words[:2], "--dry-run", status=UNTAKEN)
+        assert "1 key, 1 of which expire; 1 field of hashes, 2 members of zsets" in told, told
+        assert "1 name is of several types" in told and ": both" in told and "1 score is beyond 2^53" in told, told
+        told = tools.run(*words[:2], "--dry-run", "--ssdb-namespaces", "separate", status=UNTAKEN)
+        assert "several types" not in told and "of far m" in told, told
         for _ in range(2):
             told = tools.run(*words, status=UNTAKEN)
             assert "--partial" in told and "--ssdb-namespaces separate" in told, told

@@ -99,6 +99,9 @@ pub enum MigrateError {
         /// When.
         when: &'static str,
     },
+    /// The end was asked for while an SSDB was examined.
+    #[error("stopped before all rows were read; nothing was written")]
+    SsdbUnread,
     /// Something of an SSDB cannot be taken.
     #[error(
         "{target}: {failure}; to leave such things out, start again with --partial. a database has one type of each \

@@ -62,7 +62,10 @@ pub use import::{Import, Imported, ImportedLog, import, import_log};
 pub use pen::Exported;
 pub use report::{report, report_log};
 pub use save::RdbFile;
-pub use ssdb::{Ssdb, SsdbAddressError, SsdbCopied, SsdbCopy, SsdbEvent, SsdbProgress, SsdbRows, Target, copy_ssdb};
+pub use ssdb::{
+    Ssdb, SsdbAddressError, SsdbCopied, SsdbCopy, SsdbEvent, SsdbFound, SsdbProgress, SsdbRows, Target, copy_ssdb,
+    examine_ssdb,
+};
 
 /// Most databases that a server can have: the upper bound of `databases`.
 pub(crate) const DATABASES_MAX: u32 = 65_536;

@@ -21,6 +21,7 @@
 //! Source: <https://github.com/ideawu/ssdb>, and what SSDB 1.9.9 answers.
 
 mod address;
+mod examine;
 mod place;
 mod row;
 mod session;
@@ -28,6 +29,7 @@ mod target;
 mod wire;
 
 pub use address::{Ssdb, SsdbAddressError, Target};
+pub use examine::{SsdbFound, examine_ssdb};
 
 use crate::MigrateError;
 use session::{Ended, Session};

@@ -13,7 +13,7 @@
 pub(super) const LOG: u8 = 1;
 
 /// The zset that has the times of keys, in milliseconds.
-const EXPIRE_LIST: &[u8] = b"\xff\xff\xff\xff\xff|EXPIRE_LIST|KV";
+pub(super) const EXPIRE_LIST: &[u8] = b"\xff\xff\xff\xff\xff|EXPIRE_LIST|KV";
 
 /// Below are no items of a queue.
 const ITEM_MIN: u64 = 10_000;

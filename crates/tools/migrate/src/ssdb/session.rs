@@ -4,7 +4,7 @@ use super::place::{Again, Fate, KEY, Part, Place, Seen, again_text, part_field, 
 use super::row::{Command, Entry, LOG, Row, before_queue, expires_at};
 use super::target::Receiver;
 use super::wire::{Packet, Wire, failed};
-use super::{LOOK, SsdbCopied, SsdbCopy, SsdbEvent, SsdbProgress, SsdbRows};
+use super::{LOOK, Ssdb, SsdbCopied, SsdbCopy, SsdbEvent, SsdbProgress, SsdbRows};
 use crate::MigrateError;
 use proto::reply::Value;
 use std::collections::HashMap;
@@ -14,13 +14,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The key after all rows that are copied.
-const ROWS_END: &[u8] = b"t";
+pub(super) const ROWS_END: &[u8] = b"t";
 
 /// No limit of a `dump`.
 const NO_LIMIT: &[u8] = b"9223372036854775807";
 
 /// Scores up to here are exact.
-const SCORE_MAX: u64 = 1 << 53;
+pub(super) const SCORE_MAX: u64 = 1 << 53;
 
 /// Longest silence of a stream, which SSDB fills every three seconds.
 const STREAM_SILENCE_MAX: Duration = Duration::from_secs(30);
@@ -199,7 +199,7 @@ impl<'a> Session<'a> {
             }
         }
         let mut seen = newest;
-        let mut wire = self.dump(&begin, ROWS_END)?;
+        let mut wire = dump(self.copy.ssdb, &begin, ROWS_END)?;
         while let Some((key, value)) = next_row(&mut wire)? {
             let Some(row) = Row::parse(&key) else { return Err(wire.odd("a row of SSDB", &key)) };
             if let Row::Log(sequence) = row {
@@ -259,18 +259,6 @@ impl<'a> Session<'a> {
         if let Some(part) = self.place.parts.last_mut().filter(|part| part.seen.some == u64::MAX) {
             part.seen.some = newest;
             self.changed.push(part_field(part));
-        }
-    }
-
-    /// A connection that receives the rows after a key, up to another.
-    fn dump(&self, after: &[u8], to: &[u8]) -> Result<Wire, MigrateError> {
-        let mut wire = Wire::open(self.copy.ssdb)?;
-        let request: [&[u8]; 4] = [b"dump", after, to, NO_LIMIT];
-        wire.send(&request)?;
-        let begun = wire.expect()?;
-        match begun.first().map(Vec::as_slice) {
-            Some(b"begin") => Ok(wire),
-            _ => Err(wire.refused(&request, &begun)),
         }
     }
 
@@ -508,7 +496,7 @@ impl<'a> Session<'a> {
         let all = self.newest()?;
         let after = before_queue(name);
         let to = [after.as_slice(), &u64::MAX.to_be_bytes()].concat();
-        let mut wire = self.dump(&after, &to)?;
+        let mut wire = dump(self.copy.ssdb, &after, &to)?;
         self.target.add("LTRIM", name, &[b"1", b"0"]);
         let mut span: Option<Span> = None;
         while let Some((key, value)) = next_row(&mut wire)? {
@@ -576,8 +564,20 @@ fn place_of(copy: &SsdbCopy<'_>, target: &mut Receiver) -> Result<Place, Migrate
     }
 }
 
+/// A connection that receives the rows after a key, up to another.
+pub(super) fn dump(ssdb: &Ssdb, after: &[u8], to: &[u8]) -> Result<Wire, MigrateError> {
+    let mut wire = Wire::open(ssdb)?;
+    let request: [&[u8]; 4] = [b"dump", after, to, NO_LIMIT];
+    wire.send(&request)?;
+    let begun = wire.expect()?;
+    match begun.first().map(Vec::as_slice) {
+        Some(b"begin") => Ok(wire),
+        _ => Err(wire.refused(&request, &begun)),
+    }
+}
+
 /// The next row of a `dump`; `None` after the last one.
-fn next_row(wire: &mut Wire) -> Result<Option<Pair>, MigrateError> {
+pub(super) fn next_row(wire: &mut Wire) -> Result<Option<Pair>, MigrateError> {
     let packet = wire.expect()?;
     match <[Vec<u8>; 3]>::try_from(packet) {
         Ok([word, key, value]) if word == b"set" => Ok(Some((key, value))),
@@ -589,6 +589,6 @@ fn next_row(wire: &mut Wire) -> Result<Option<Pair>, MigrateError> {
     }
 }
 
-fn score(text: &[u8]) -> Option<i64> {
+pub(super) fn score(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }

@@ -4,8 +4,9 @@ use super::pace::Pace;
 use super::{ImportArgs, code_of};
 use crate::progress::Progress;
 use crate::report::Report;
+use crate::tools::DAMAGED;
 use inspect::text::{count, size};
-use migrate::{Ssdb, SsdbCopied, SsdbCopy, SsdbEvent, SsdbProgress, SsdbRows, Target};
+use migrate::{Ssdb, SsdbCopied, SsdbCopy, SsdbEvent, SsdbFound, SsdbProgress, SsdbRows, Target};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::process::ExitCode;
@@ -20,7 +21,7 @@ const SAY_EVERY: Duration = Duration::from_secs(5);
 pub fn run(args: &ImportArgs, ssdb: &Ssdb, report: Report) -> ExitCode {
     let refused = |text: &str| report.failed(&*Box::<dyn std::error::Error>::from(text));
     if args.dry_run {
-        return refused("--dry-run: an SSDB is read only by a copy");
+        return examine(args, ssdb, report);
     }
     let Some(target) = args.to.as_ref().filter(|_| args.dir.is_none()) else {
         return refused("an SSDB is copied into a running server: give --to redis://HOST:PORT/DATABASE, and no --dir");
@@ -33,12 +34,10 @@ pub fn run(args: &ImportArgs, ssdb: &Ssdb, report: Report) -> ExitCode {
         Ok(tls) => tls,
         Err(error) => return report.failed(&error),
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        if let Err(error) = signal_hook::flag::register(signal, Arc::clone(&stop)) {
-            return report.failed(&error);
-        }
-    }
+    let stop = match stop_flag() {
+        Ok(stop) => stop,
+        Err(error) => return report.failed(&error),
+    };
     let progress = Progress::new(report);
     let is_separate = args.ssdb_namespaces == "separate";
     let copy = SsdbCopy { ssdb, target: &target, tls, is_followed: args.follow, is_partial: args.partial, is_separate };
@@ -49,6 +48,67 @@ pub fn run(args: &ImportArgs, ssdb: &Ssdb, report: Report) -> ExitCode {
         Ok(copied) => done(&copied, &target, progress.ended()),
         Err(error) => code_of(&error, progress.ended()),
     }
+}
+
+/// Is set by the signals that ask for the end.
+fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+/// Reads everything, and says what cannot be taken.
+fn examine(args: &ImportArgs, ssdb: &Ssdb, report: Report) -> ExitCode {
+    let stop = match stop_flag() {
+        Ok(stop) => stop,
+        Err(error) => return report.failed(&error),
+    };
+    let progress = Progress::new(report);
+    let now = Instant::now();
+    let mut teller =
+        Teller { progress: &progress, ssdb, said_at: now, pace: Pace::new(now, 0), last: SsdbProgress::default() };
+    let found = match migrate::examine_ssdb(ssdb, &stop, &mut |rows| teller.read(rows)) {
+        Ok(found) => found,
+        Err(error) => return code_of(&error, progress.ended()),
+    };
+    let untaken = untaken(&found, args.ssdb_namespaces == "separate");
+    let SsdbRows { keys, fields, members, items, expiring, .. } = found.rows;
+    progress.say(&format!(
+        "{ssdb}: {}, {expiring} of which expire; {} of hashes, {} of zsets, {} of queues",
+        count(keys, "key", "keys"),
+        count(fields, "field", "fields"),
+        count(members, "member", "members"),
+        count(items, "item", "items")
+    ));
+    untaken.iter().for_each(|sentence| progress.say(sentence));
+    let (exit, line) = match untaken.is_empty() {
+        true => (0, "all of it can be imported"),
+        false => (DAMAGED, "the rest can be imported with --partial"),
+    };
+    let fields = json!({ "is_imported": false, "rows": of(&found.rows), "cannot_be_imported": untaken });
+    progress.ended().result(exit, &[line.to_owned()], fields)
+}
+
+/// What cannot be taken, in sentences.
+fn untaken(found: &SsdbFound, is_separate: bool) -> Vec<String> {
+    let mut untaken = Vec::new();
+    if found.shared_names > 0 && !is_separate {
+        untaken.push(format!(
+            "{} of several types, which --ssdb-namespaces separate takes: {}",
+            count(found.shared_names, "name is", "names are"),
+            found.first_names.join(", ")
+        ));
+    }
+    if found.scores > 0 {
+        untaken.push(format!(
+            "{} beyond 2^53, and so not exact: of {}",
+            count(found.scores, "score is", "scores are"),
+            found.first_scores.join(", ")
+        ));
+    }
+    untaken
 }
 
 fn done(copied: &SsdbCopied, target: &Target, report: Report) -> ExitCode {
