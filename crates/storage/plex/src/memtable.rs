@@ -187,9 +187,9 @@ impl MemtableCursor {
     }
 
     /// The last of the keys from here on of which none shows a value to the view, as far as that is known of many at
-    /// once.
-    pub fn deleted_until(&self, view: Seqno) -> Option<&[u8]> {
-        self.memtable.tree.deleted_until(self.position.place()?, view)
+    /// once. Not much beyond `end` is looked at.
+    pub fn deleted_until(&self, view: Seqno, end: Option<&[u8]>) -> Option<&[u8]> {
+        self.memtable.tree.deleted_until(self.position.place()?, view, end)
     }
 
     pub fn seek_to_first(&mut self) {

@@ -122,10 +122,14 @@ impl MergeCursor {
     pub fn skip_deleted(&mut self, view: Seqno) -> Result<bool> {
         let winner = self.tree[0];
         let Source::Memtable(cursor) = &self.sources[winner] else { return Ok(false) };
-        let Some(last) = cursor.deleted_until(view) else { return Ok(false) };
         let others = self.sources.iter().zip(&self.heads).enumerate();
         let others = others.filter(|(at, (_, head))| *at != winner && head.is_some());
-        let to = others.map(|(_, (source, _))| source.key()).fold(last, |least: &[u8], key| least.min(key));
+        let next = others.map(|(_, (source, _))| source.key()).min();
+        if next.is_some_and(|next| next <= cursor.key()) {
+            return Ok(false);
+        }
+        let Some(last) = cursor.deleted_until(view, next) else { return Ok(false) };
+        let to = next.map_or(last, |next| next.min(last));
         if to <= cursor.key() {
             return Ok(false);
         }

@@ -420,11 +420,12 @@ impl Tree {
     }
 
     /// The largest key of this entry's key space in the dead leaves (T5) that follow each other from that of the entry
-    /// on, if the view is no older than they are.
-    pub fn deleted_until(&self, place: Place, view: Seqno) -> Option<&[u8]> {
+    /// on, if the view is no older than they are. Leaves that begin at `end` or after it are not asked for.
+    pub fn deleted_until(&self, place: Place, view: Seqno, end: Option<&[u8]>) -> Option<&[u8]> {
         let key_space = self.entry(place).key_space;
         let (mut next, mut last) = (Some(self.entry(place)), None);
-        while let Some(entry) = next.filter(|entry| entry.key_space == key_space) {
+        let is_asked_for = |entry: &Entry<'_>| entry.key_space == key_space && end.is_none_or(|end| entry.key < end);
+        while let Some(entry) = next.filter(is_asked_for) {
             let mut path = Path::default();
             let Found { state, end, .. } = self.find(&entry.as_target(), Side::At, |node, at| path.push(node, at))?;
             if !state.is_dead && !self.look(state, &path) || self.leaf(state.leaf).seqno_max.load(Relaxed) > view {
@@ -830,7 +831,9 @@ mod tests {
                 let (from, view) = (key(rng.below(numbers)), last - rng.below(3));
                 let mut position = Position::new();
                 tree.seek(&mut position, Target::new(0, &from, key::SEQNO_MAX));
-                let Some(until) = position.place().and_then(|place| tree.deleted_until(place, view)) else { continue };
+                let Some(until) = position.place().and_then(|place| tree.deleted_until(place, view, None)) else {
+                    continue;
+                };
                 while let Some(entry) = position.place().map(|place| tree.entry(place)) {
                     if entry.key_space > 0 || entry.key > until {
                         break;
@@ -847,7 +850,7 @@ mod tests {
             tree.seek(&mut position, Target::new(0, b"", key::SEQNO_MAX));
             let mut steps = 0;
             while let Some(place) = position.place().filter(|place| tree.entry(*place).key_space == 0) {
-                match tree.deleted_until(place, last).filter(|until| *until > tree.entry(place).key) {
+                match tree.deleted_until(place, last, None).filter(|until| *until > tree.entry(place).key) {
                     Some(until) => tree.seek(&mut position, Target::new(0, until, key::SEQNO_MAX)),
                     None => tree.next(&mut position),
                 }
@@ -855,7 +858,7 @@ mod tests {
             }
             assert!(steps < 100 + numbers / 10, "{shape:?}: {steps} steps");
             tree.seek(&mut position, Target::new(9, b"", key::SEQNO_MAX));
-            let until = position.place().and_then(|place| tree.deleted_until(place, last));
+            let until = position.place().and_then(|place| tree.deleted_until(place, last, None));
             assert_eq!(until, None, "the other key space has values");
         }
     }
