@@ -10,17 +10,25 @@ from suite import Server, equal, expect
 
 
 def free_port():
-    """A port that no process listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that no process has on 127.0.0.1 now, and a socket that keeps it on 127.0.0.2."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port, kept = probe.getsockname()[1], socket.socket()
+            try:
+                kept.bind(("127.0.0.2", port))
+            except OSError:
+                kept.close()
+                continue
+            return port, kept
 
 
 def moving(suite):
     """`port` and `bind` change while connections stay; what cannot be listened on changes nothing."""
     server = suite.server
-    with Connection(server) as stays:
-        there = Server(server.host, free_port(), server.password, server.pid)
+    port, kept = free_port()
+    with kept, Connection(server) as stays:
+        there = Server(server.host, port, server.password, server.pid)
         stays.call("CONFIG", "SET", "port", there.port)
         with Connection(there) as connection:
             equal(connection.call("CONFIG", "GET", "port"), [b"port", b"%d" % there.port])
@@ -34,6 +42,7 @@ def moving(suite):
         equal(stays.call("CONFIG", "GET", "port")[1], b"%d" % there.port)
         Connection(there).close()
         second = Server("127.0.0.2", there.port, server.password, server.pid)
+        kept.close()
         stays.call("CONFIG", "SET", "bind", "127.0.0.1 127.0.0.2")
         Connection(second).close()
         Connection(there).close()

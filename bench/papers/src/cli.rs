@@ -7,7 +7,7 @@ use crate::ssdb::{self, Ssdb};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use loadgen::cli::Outcome;
 use loadgen::cli::load::{DistributionName, LoadArgs};
-use loadgen::cli::output::{DATED_RESULTS, command_line, compare_and_write, results_directory, usual_servers};
+use loadgen::cli::output::{DATED_RESULTS, command_line, compare_and_write, cores, results_directory, usual_servers};
 use loadgen::compare::{Plan, Suite};
 use loadgen::error::{BenchError, Result};
 use loadgen::guest::Guest;
@@ -137,9 +137,8 @@ impl DataArgs {
             pin_client: self.pin_client,
         };
         let mut settings = load.settings()?;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let apart = !self.no_pin && cores > 1;
-        settings.generator_cores = settings.generator_cores.or_else(|| apart.then(|| Cores(vec![cores - 1])));
+        let (server_cores, generator_cores) = cores(!self.no_pin, self.pin_server, settings.generator_cores);
+        settings.generator_cores = generator_cores;
         let out = results_directory(self.out, suite.name(), parts);
         let plan = Plan {
             guest: Guest::default(),
@@ -150,7 +149,7 @@ impl DataArgs {
             seconds: self.seconds,
             scale: self.scale,
             directory: self.directory,
-            server_cores: self.pin_server.or_else(|| apart.then(|| Cores(vec![0]))),
+            server_cores,
             unix_socket: false,
             command_line: command_line("papers"),
         };

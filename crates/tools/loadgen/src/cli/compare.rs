@@ -3,7 +3,7 @@
 use super::Finished;
 use super::load::{LoadArgs, RowArgs};
 use super::output::{
-    DATED_RESULTS, command_line, compare_and_write, compare_quietly, results_directory, usual_servers,
+    DATED_RESULTS, command_line, compare_and_write, compare_quietly, cores, results_directory, usual_servers,
 };
 use crate::client::Address;
 use crate::compare::{BuiltIn, Plan, Suite};
@@ -103,10 +103,8 @@ impl CompareArgs {
         let servers = usual_servers(self.servers)?;
         // Two workers share both cores of a small machine with the generator; every other suite separates them.
         let may_pin = !self.no_pin && self.suite != Some(SuiteName::TwoWorkers);
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let apart = may_pin && cores > 1;
-        let server_cores = self.pin_server.or_else(|| apart.then(|| Cores(vec![0])));
-        settings.generator_cores = settings.generator_cores.or_else(|| apart.then(|| Cores(vec![cores - 1])));
+        let (server_cores, generator_cores) = cores(may_pin, self.pin_server, settings.generator_cores);
+        settings.generator_cores = generator_cores;
         let out = results_directory(self.out, suite.name(), "");
         let subject = self.subject.unwrap_or_else(|| servers[0].name.clone());
         let guest = Guest::new(self.flush_the_data_of, &settings.key_format.prefix);

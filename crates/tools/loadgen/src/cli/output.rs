@@ -4,6 +4,7 @@ use super::{Finished, Outcome};
 use crate::compare::{self, Plan, Suite};
 use crate::error::Result;
 use crate::machine;
+use crate::process::Cores;
 use crate::progress::Steps;
 use crate::report::markdown;
 use crate::results::Results;
@@ -24,6 +25,14 @@ pub fn usual_servers(named: Vec<ServerSpec>) -> Result<Vec<ServerSpec>> {
         return Ok(named);
     }
     ["onggi", "valkey", "redis"].iter().map(|name| name.parse()).collect()
+}
+
+/// The cores of the server and of the generator: those that were named; else the first one and the last one where both
+/// may be pinned and there are two.
+pub fn cores(may_pin: bool, server: Option<Cores>, generator: Option<Cores>) -> (Option<Cores>, Option<Cores>) {
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    let one = |core| (may_pin && count > 1).then(|| Cores(vec![core]));
+    (server.or_else(|| one(0)), generator.or_else(|| one(count.saturating_sub(1))))
 }
 
 /// The directory named, or today's of the suite; `parts` is added to its name.

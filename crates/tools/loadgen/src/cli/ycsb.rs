@@ -2,7 +2,7 @@
 
 use super::Finished;
 use super::output::{
-    DATED_RESULTS, command_line, compare_and_write, compare_quietly, results_directory, usual_servers,
+    DATED_RESULTS, command_line, compare_and_write, compare_quietly, cores, results_directory, usual_servers,
 };
 use crate::client::Address;
 use crate::compare::{BuiltIn, Plan, Suite, YcsbPlan};
@@ -113,8 +113,7 @@ impl YcsbArgs {
         if !(is_time(self.warmup) && self.seconds.is_none_or(|seconds| seconds > 0.0 && is_time(seconds))) {
             return usage("--seconds must be positive, --warmup not negative, both at most a day".to_owned());
         }
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let apart = !self.no_pin && cores > 1;
+        let (server_cores, generator_cores) = cores(!self.no_pin, self.pin_server, self.pin_client);
         let settings = Settings {
             connections: self.clients.iter().copied().max().unwrap_or(1),
             threads: self.clients.iter().copied().max().unwrap_or(1),
@@ -123,7 +122,7 @@ impl YcsbArgs {
             distribution: Distribution::Zipfian { theta: THETA },
             content: Content::Random,
             seed: self.seed,
-            generator_cores: self.pin_client.or_else(|| apart.then(|| Cores(vec![cores - 1]))),
+            generator_cores,
             warmup_seconds: self.warmup,
             seconds: self.seconds.unwrap_or_default(),
         };
@@ -148,7 +147,7 @@ impl YcsbArgs {
             seconds: self.seconds,
             scale: 1.0,
             directory: None,
-            server_cores: self.pin_server.or_else(|| apart.then(|| Cores(vec![0]))),
+            server_cores,
             unix_socket: false,
             command_line: command_line("onggi"),
         };

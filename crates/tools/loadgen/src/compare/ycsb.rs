@@ -1,6 +1,5 @@
 //! Suite `ycsb`: the core workloads of YCSB on hashes and an index, each with several numbers of clients.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Harness;
@@ -49,13 +48,14 @@ pub(super) fn run(harness: &mut Harness<'_>, plan: &Plan) -> Result<Vec<Section>
     let loads = 1 + plan.workloads.windows(2).filter(|pair| pair[0].inserts()).count();
     harness.steps.expect(servers.len() * (windows + loads));
     let mut sections = sections(plan);
-    let mut records = BTreeMap::new();
+    let mut records = Vec::new();
     let mut is_fresh = false;
     for workload in &plan.workloads {
         if !is_fresh {
-            for (at, server) in servers.iter().enumerate() {
+            records.clear();
+            for server in &servers {
                 load(harness, plan, server)?;
-                records.insert(at, Inserted::new(plan.records));
+                records.push(Inserted::new(plan.records));
             }
         }
         for clients in &plan.clients {
@@ -84,7 +84,7 @@ fn interleave(
     workload: &Workload,
     clients: usize,
     servers: &[Server],
-    records: &BTreeMap<usize, Inserted>,
+    records: &[Inserted],
     effort: Effort,
 ) -> Result<Vec<Vec<Outcome>>> {
     let settings = &harness.plan.settings;
@@ -107,7 +107,7 @@ fn interleave(
                 cores: settings.generator_cores.as_ref(),
             };
             let watch = &mut |progress: crate::generator::Progress| harness.steps.advance(progress.fraction);
-            outcomes[at].push(ycsb::run(&servers[at].target, &records[&at], &window, watch)?);
+            outcomes[at].push(ycsb::run(&servers[at].target, &records[at], &window, watch)?);
         }
     }
     Ok(outcomes)
