@@ -28,6 +28,7 @@ pub mod host;
 pub mod limits;
 pub mod login;
 pub mod pause;
+mod payload;
 mod permutation;
 pub mod reach;
 pub mod redis;

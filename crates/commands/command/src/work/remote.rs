@@ -12,7 +12,7 @@
 use crate::clients::Closer;
 use crate::error::{self, Stop};
 use crate::limits::REPLY_BYTES_MAX;
-use crate::redis::dump;
+use crate::payload::{self, content_bytes, payload_of_tree};
 use crate::work::steps::Work;
 use base::UnixMs;
 use engine::{Entry, SharedBig, SharedBytes, Type, Value};
@@ -75,12 +75,12 @@ impl Content {
     /// # Errors
     /// It is too long to be sent.
     pub fn of(entry: &Entry<'_>) -> Result<Self, Stop> {
-        let bytes = dump::content_bytes(entry);
+        let bytes = content_bytes(entry);
         match entry.value {
             _ if bytes > REPLY_BYTES_MAX => Err(error::REPLY_TOO_LONG),
             Value::Big(tree) if bytes > SHARED_BYTES_MIN => Ok(Self::Tree(entry.kind, tree.clone())),
             Value::Shared(text) if bytes > SHARED_BYTES_MIN => Ok(Self::Text(text.clone())),
-            _ => dump::payload(entry).map(Self::Payload),
+            _ => payload::payload(entry).map(Self::Payload),
         }
     }
 
@@ -91,7 +91,7 @@ impl Content {
     pub fn payload(&self) -> Result<Cow<'_, [u8]>, WriteError> {
         match self {
             Self::Payload(payload) => Ok(Cow::Borrowed(payload)),
-            Self::Tree(kind, tree) => dump::payload_of_tree(*kind, tree).map(Cow::Owned),
+            Self::Tree(kind, tree) => payload_of_tree(*kind, tree).map(Cow::Owned),
             Self::Text(text) => rdb::dump::write_for_oldest(&rdb::Value::String(text.to_vec())).map(Cow::Owned),
         }
     }
