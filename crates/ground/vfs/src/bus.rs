@@ -125,6 +125,12 @@ impl Span {
         is_real
     }
 
+    /// Begins to load a range that is inside. No page is touched that is not in memory.
+    pub fn prefetch(&self, from: usize, len: usize) {
+        assert!(self.has(from, len), "the range is inside");
+        crate::stores::prefetch(self.start.as_ptr().addr() + from, len);
+    }
+
     /// Whether the pages of a range, which is inside, are in the page cache now. `pages` has room for a byte a page.
     pub fn is_in_memory(&self, from: usize, len: usize, pages: &mut [u8]) -> bool {
         assert!(self.has(from, len), "the range is inside");

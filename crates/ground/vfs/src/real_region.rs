@@ -104,6 +104,12 @@ impl Region for RealRegion {
         result
     }
 
+    fn prefetch(&self, offset: u64, len: u64) {
+        if let Some((from, len)) = usize::try_from(len).ok().and_then(|len| Some((self.place(offset, len)?, len))) {
+            self.span.prefetch(from, len);
+        }
+    }
+
     fn write_nt(&self, bytes: &[u8], offset: u64) -> Result<()> {
         // SAFETY: the span has a place for all bytes there, which no reference has (M1).
         self.store(bytes.len(), offset, |to| unsafe { stores::copy_nt(bytes, to) })

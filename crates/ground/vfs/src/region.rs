@@ -53,6 +53,9 @@ pub trait Region: Send + Sync + fmt::Debug {
         result
     }
 
+    /// Begins to load a range of bytes that will be read soon. Only a hint.
+    fn prefetch(&self, _offset: u64, _len: u64) {}
+
     /// Writes bytes past the processor's caches.
     ///
     /// # Errors

@@ -1,4 +1,5 @@
-//! Stores to persistent memory: copies that bypass the caches, write-back of cache lines, and the fence after both.
+//! Stores to persistent memory: copies that bypass the caches, write-back of cache lines, and the fence after both. And
+//! prefetches.
 //!
 //! | Processor | write-back of a line | fence |
 //! |---|---|---|
@@ -11,6 +12,30 @@ use std::ptr::NonNull;
 
 /// Bytes of a cache line. Longer lines are written back more than once.
 const LINE_BYTES: usize = 64;
+
+/// Lines that are prefetched at most. The processor fetches the following ones itself.
+const PREFETCHED_LINES_MAX: usize = 20;
+
+/// Begins to load the first lines of `len` bytes at an address, which need not be mapped: a prefetch never faults.
+pub(crate) fn prefetch(address: usize, len: usize) {
+    let first = address & !(LINE_BYTES - 1);
+    let lines = address.saturating_add(len).saturating_sub(first).div_ceil(LINE_BYTES).min(PREFETCHED_LINES_MAX);
+    for at in (0..lines).map(|line| first.wrapping_add(line * LINE_BYTES)) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch changes no state a program can see, whatever the address; SSE is part of x86-64.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(at));
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above; `prfm` never faults.
+        unsafe {
+            std::arch::asm!("prfm pldl1keep, [{0}]", in(reg) at, options(nostack, preserves_flags, readonly));
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        let _ = at;
+    }
+}
 
 /// How a cache line is written back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

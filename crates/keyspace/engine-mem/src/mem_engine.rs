@@ -489,6 +489,11 @@ impl MemEngine {
         }
     }
 
+    /// The entry that a way led to, if nothing has moved since.
+    pub(crate) fn handle_at(&self, way: &Way) -> Option<u32> {
+        self.hints.end_of(way).map(|found| found.handle)
+    }
+
     /// Has `answer` look at what [`Engine::read`] gives, unless that is compressed or takes I/O: `None` then, with
     /// nothing done. It may decline what is [`Seen::Away`] with `None`, and is called again if there is a copy.
     /// `way` is one to the key, if any was gone. Inlined where it is called, so that the entry need not be put together

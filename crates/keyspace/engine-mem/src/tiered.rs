@@ -14,6 +14,7 @@
 
 pub(crate) mod state;
 
+use crate::hints::Way;
 use crate::mem_engine::MemEngine;
 use crate::table::Found;
 use base::{KeyspaceId, UnixMs};
@@ -108,6 +109,17 @@ impl MemEngine {
             self.entries.used(handle, |stamp| self.stamps.touched(stamp, &mut self.rng));
         }
         answered
+    }
+
+    /// The cell that a way led to is that of an entry which is away, perhaps: begins to load its record.
+    pub fn prefetch_away(&self, way: &Way) {
+        let (Some(tiered), Some(handle)) = (&self.tiered, self.handle_at(way)) else { return };
+        if self.entries.is_compressed(handle) {
+            let entry = self.entries.entry(handle);
+            if let (true, Some(address)) = (entry.is_away(), entry.fields.tier()) {
+                tiered.tier.prefetch(entry.key.len(), address);
+            }
+        }
     }
 
     /// See [`engine::Engine::want`].

@@ -86,6 +86,9 @@ pub trait ValueTier: Send + Sync {
     /// Appends the value to `value` if that takes no I/O, and gives its encoding.
     fn try_get(&self, key: &[u8], address: TierAddress, value: &mut Vec<u8>) -> Option<Encoding>;
 
+    /// Begins to load the record at an address into the processor's caches. Only a hint.
+    fn prefetch(&self, _key_len: usize, _address: TierAddress) {}
+
     /// Copies the record at an address into `record`, over what that has, if it takes no I/O and no more than
     /// `bytes_max` bytes. Gives the encoding of the value, and where it lies in `record`.
     fn try_copy(

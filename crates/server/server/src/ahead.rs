@@ -53,6 +53,9 @@ impl<const LEN: usize> Ahead<LEN> {
             self.load_entries(store, places);
         }
         self.load_seconds(store, places, 0);
+        if store.has_mapped_tier() {
+            self.load_away(store, places, 0);
+        }
     }
 
     /// Before the requests of the step that begins here: asks for what those of the next ones will read.
@@ -60,6 +63,20 @@ impl<const LEN: usize> Ahead<LEN> {
     pub fn step(&mut self, store: &Store, places: &[Option<KeyRoute>], at: usize) {
         self.load_seconds(store, places, at + STEP_LEN);
         self.load_entries(store, places);
+        if store.has_mapped_tier() {
+            self.load_away(store, places, at + STEP_LEN);
+        }
+    }
+
+    /// The entries of a step have come: asks for the values of those that have them on a mapped tier.
+    #[cold]
+    fn load_away(&self, store: &Store, places: &[Option<KeyRoute>], from: usize) {
+        let end = (from + STEP_LEN).min(self.entries_asked);
+        for at in from..end {
+            if let Some(place) = places.get(at).and_then(Option::as_ref) {
+                store.prefetch_away(&self.ways[at], place.shard);
+            }
+        }
     }
 
     /// The place of a request's key, if it has one, with the way that was gone to it.

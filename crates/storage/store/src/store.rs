@@ -232,6 +232,22 @@ impl Store {
         self.shard(shard).hints.prefetch_entry(way, hash)
     }
 
+    /// Whether values may lie on a mapped tier.
+    #[inline]
+    pub fn has_mapped_tier(&self) -> bool {
+        self.tier.get().is_some_and(|tier| tier.is_mapped())
+    }
+
+    /// Asks for the value on a mapped tier of an entry that has come, if its shard is free.
+    #[cold]
+    pub fn prefetch_away(&self, way: &Way, shard: ShardId) {
+        let Some(held) = self.shard(shard).lock.spin_lock() else { return };
+        if let ShardEngine::Memory(engine) = &held.engine {
+            engine.prefetch_away(way);
+        }
+        self.unlock_one(held);
+    }
+
     /// Prefetches what requests for elements of a collection will read, if it is a big one and its shard is free: only
     /// a hint. See [`value::Big::load`].
     pub fn load_elements(&self, shard: ShardId, key: &Key<'_>, requests: &[[&[u8]; 2]], is_edit: bool) {

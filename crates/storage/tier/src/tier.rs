@@ -822,6 +822,13 @@ impl ValueTier for Tier {
         Some(encoding)
     }
 
+    fn prefetch(&self, key_len: usize, address: TierAddress) {
+        if let Some(mapped) = self.segments.read().get(address.segment) {
+            let at = u64::from(address.offset) * UNIT_BYTES;
+            mapped.region.prefetch(at, record_bytes(key_len, address.len));
+        }
+    }
+
     fn try_copy(
         &self,
         key: &[u8],
