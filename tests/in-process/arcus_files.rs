@@ -31,7 +31,7 @@ impl Writing {
     /// The reply to a request that a thread answers, after all walks that are due.
     fn ask(&mut self, line: &str) -> String {
         let mut reply = self.say(line);
-        let sweeps = self.server.shared.host.part::<Arc<Sweeps>>().clone();
+        let sweeps = self.server.shared.host.part::<memcached::Needed, Arc<Sweeps>>().clone();
         for _ in 0..10_000 {
             if !reply.is_empty() {
                 return reply;
@@ -47,7 +47,7 @@ impl Writing {
 
     /// Asks until the answer contains this, and makes steps of walks.
     fn ask_until(&mut self, line: &str, part: &str) -> String {
-        let sweeps = self.server.shared.host.part::<Arc<Sweeps>>().clone();
+        let sweeps = self.server.shared.host.part::<memcached::Needed, Arc<Sweeps>>().clone();
         for _ in 0..10_000 {
             let reply = self.ask(line);
             if reply.contains(part) {

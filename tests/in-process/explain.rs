@@ -14,7 +14,7 @@ use store::compression::{Codec, Settings};
 
 /// Walks to the end whatever is asked for, and gives what is answered then.
 fn explained(server: &mut TestServer, client: usize) -> String {
-    let explanations = server.shared.host.part::<Arc<Explanations>>().clone();
+    let explanations = server.shared.host.part::<admin::Needed, Arc<Explanations>>().clone();
     while explanations.work() {}
     server.executor.begin_turn();
     server.executor.end_blocks();
@@ -127,7 +127,7 @@ fn what_could_be_lost_is_not_told() {
 fn walks_end_with_who_waits() {
     let mut server = TestServer::with_shards(memory, SHARDS);
     let (client, other) = (server.connect_listed(), server.connect_listed());
-    let explanations = server.shared.host.part::<Arc<Explanations>>().clone();
+    let explanations = server.shared.host.part::<admin::Needed, Arc<Explanations>>().clone();
     let id = server.run(client, &["CLIENT", "ID"]);
     for how in ["TIMEOUT", "ERROR"] {
         assert_eq!(server.run(client, &["MEMORY", "EXPLAIN"]), "");

@@ -53,8 +53,8 @@ fn clients_log_in_by_sasl() {
 fn administrators_end_the_server_where_that_is_allowed() {
     let mut server = TestServer::with_shards(memory, 4);
     let (admin, far, near) = (server.connect(), server.connect_memcached(), server.connect_memcached_as_default());
-    let sweeps = server.shared.host.part::<Arc<Sweeps>>().clone();
-    let request = server.shared.host.part::<ShutdownRequest>().clone();
+    let sweeps = server.shared.host.part::<memcached::Needed, Arc<Sweeps>>().clone();
+    let request = server.shared.host.part::<admin::Needed, ShutdownRequest>().clone();
     assert_eq!(say(&mut server, near, b"shutdown\r\n"), "ERROR: shutdown not enabled\r\n");
     server.run(admin, &["CONFIG", "SET", "memcached-enable-shutdown", "yes"]);
     assert_eq!(say(&mut server, far, b"shutdown\r\n"), "CLIENT_ERROR unauthorized\r\n", "it is on another host");

@@ -213,7 +213,7 @@ fn is_like(text: &str, expected: &str) -> bool {
 /// The reply to lines that `|` separates, after the walks that they have begun. `WAIT` lets time pass, and `REDIS` is a
 /// request of another client.
 fn answer(server: &mut TestServer, clients: (usize, usize), request: &str) -> String {
-    let sweeps = server.shared.host.part::<Arc<Sweeps>>().clone();
+    let sweeps = server.shared.host.part::<memcached::Needed, Arc<Sweeps>>().clone();
     if let Some(request) = request.strip_prefix("REDIS ") {
         return String::from_utf8(server.send(clients.1, format!("{request}\r\n").as_bytes())).unwrap();
     }

@@ -95,7 +95,7 @@ fn statistics_on_the_page_are_answered() {
         if reply.is_empty() {
             // A walk answers it, and keeps the connection until then.
             server.executor.begin_turn();
-            let sweeps = server.shared.host.part::<std::sync::Arc<memcached::Sweeps>>().clone();
+            let sweeps = server.shared.host.part::<memcached::Needed, std::sync::Arc<memcached::Sweeps>>().clone();
             while server.executor.sweep(&sweeps) {}
             server.executor.begin_turn();
             server.executor.end_blocks();

@@ -37,7 +37,7 @@ fn keys_are_counted_after_a_scrape() {
     let mut server = TestServer::with_shards(memory, SHARDS);
     let client = server.connect_listed();
     server.run(client, &["SET", "key", "value"]);
-    let observed = server.shared.host.part::<Observed>();
+    let observed = server.shared.host.part::<server::Needed, Observed>();
     let keyspace = || observe::info(&server.shared).and_then(|text| Some(text.split_once("# Keyspace")?.1.to_owned()));
     observed.count(&server.shared);
     assert_eq!(keyspace().as_deref(), Some(""), "not counted before it was asked for");

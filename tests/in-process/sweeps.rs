@@ -24,7 +24,7 @@ impl Walker {
     }
 
     fn walk(&mut self) -> Vec<u8> {
-        let sweeps = self.server.shared.host.part::<Arc<Sweeps>>().clone();
+        let sweeps = self.server.shared.host.part::<memcached::Needed, Arc<Sweeps>>().clone();
         self.server.executor.begin_turn();
         while self.server.executor.sweep(&sweeps) {}
         self.server.executor.begin_turn();
@@ -161,7 +161,8 @@ fn a_scrub_is_for_administrators_and_looks_at_all_entries() {
     let mut walker = Walker::new();
     walker.fill();
     assert_eq!(walker.say("scrub\r\n"), "CLIENT_ERROR unauthorized\r\n");
-    let (store, sweeps) = (walker.server.store.clone(), walker.server.shared.host.part::<Arc<Sweeps>>().clone());
+    let (store, sweeps) =
+        (walker.server.store.clone(), walker.server.shared.host.part::<memcached::Needed, Arc<Sweeps>>().clone());
     assert_eq!(sweeps.scrub(&store, base::DbIndex(0), Purpose::Expired), Ok(()));
     assert_eq!(sweeps.scrub(&store, base::DbIndex(0), Purpose::Expired), Err(Busy), "one at a time");
     assert_eq!(walker.say("stats scrub\r\n"), "STAT scrubber:status running\r\nEND\r\n");
@@ -175,7 +176,8 @@ fn stale_keys_are_removed() {
     let mut walker = Walker::new();
     walker.fill();
     let ring = Arc::new(arcus::Ring::new(["a:1".to_owned(), "b:1".to_owned()], "a:1"));
-    let (store, sweeps) = (walker.server.store.clone(), walker.server.shared.host.part::<Arc<Sweeps>>().clone());
+    let (store, sweeps) =
+        (walker.server.store.clone(), walker.server.shared.host.part::<memcached::Needed, Arc<Sweeps>>().clone());
     let purpose = Purpose::Stale(ring.clone());
     assert_eq!(sweeps.add(Sweep::new(&store, base::DbIndex(0), purpose, 0, memcached::silence)), Ok(()));
     walker.walk();

@@ -105,7 +105,7 @@ fn hold(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let durability = durability(ctx)?;
     durability.hold_files(seconds.unsigned_abs() * 1000).map_err(|BeingRemoved| BUSY)?;
     // Looked at after the hold: what is durable now is in files that stay.
-    let durable = ctx.host.part::<Arc<Store>>().log().map(|log| log.durable());
+    let durable = ctx.host.part::<crate::Needed, Arc<Store>>().log().map(|log| log.durable());
     ctx.reply.map(2);
     ctx.reply.bulk(b"directory");
     let directory = durability.directory();

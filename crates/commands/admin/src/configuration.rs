@@ -53,8 +53,8 @@ pub fn follow(host: &Host, settings: &Settings) {
         PasswordHash::Argon2id => Hashing::Argon2id,
     });
     login.users.set_default_channels(settings.acl_pubsub_default == ChannelDefault::All);
-    host.part::<Arc<CommandLog>>().follow(settings);
-    host.part::<Arc<LatencyMonitor>>().follow(settings);
+    host.part::<crate::Needed, Arc<CommandLog>>().follow(settings);
+    host.part::<crate::Needed, Arc<LatencyMonitor>>().follow(settings);
     if let Some(scripts) = host.find::<Arc<script::Scripts>>() {
         scripts.set_busy_after_ms(settings.busy_reply_threshold_ms);
     }

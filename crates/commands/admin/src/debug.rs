@@ -151,7 +151,7 @@ fn text_len(len: usize) -> usize {
 /// The digest of all entries, through the shards locked for this command.
 fn digest_of_all(ctx: &mut Ctx<'_>) -> Digest {
     let (mut digest, mut decoder, now) = (Digest::default(), Decoder::default(), ctx.now());
-    let store = ctx.host.part::<Arc<Store>>().clone();
+    let store = ctx.host.part::<crate::Needed, Arc<Store>>().clone();
     for db in (0..).map(base::DbIndex) {
         let Some(space) = ctx.ks.space_of(db) else { break };
         if ctx.ks.is_empty(space) {
@@ -186,13 +186,13 @@ fn digest_value(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 /// 0, and what is no number, turn it off; any other number turns it on.
 fn set_active_expiration(ctx: &mut Ctx<'_>) {
     let on = ctx.integer(2).is_ok_and(|number| number != 0);
-    ctx.host.part::<Arc<Store>>().set_active_expiration(on);
+    ctx.host.part::<crate::Needed, Arc<Store>>().set_active_expiration(on);
     ctx.reply.ok();
 }
 
 /// Has databases on disk flushed, without waiting for it.
 fn flush_rows(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let pressure = &ctx.host.part::<Arc<Store>>().pressure;
+    let pressure = &ctx.host.part::<crate::Needed, Arc<Store>>().pressure;
     if pressure.spaces().is_empty() {
         return Err(NO_DISK);
     } else if !pressure.want() {
@@ -204,7 +204,7 @@ fn flush_rows(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// Forgets entries in memory that are the same on disk, and tells how many bytes they took.
 fn drop_rows(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    if ctx.host.part::<Arc<Store>>().pressure.spaces().is_empty() {
+    if ctx.host.part::<crate::Needed, Arc<Store>>().pressure.spaces().is_empty() {
         return Err(NO_DISK);
     }
     let bytes = u64::try_from(ctx.integer(3)?).map_err(|_| error::NOT_INTEGER)?;

@@ -240,7 +240,7 @@ fn shutdown(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         return Err(error::SYNTAX);
     }
     if abort {
-        if !ctx.host.part::<ShutdownRequest>().call_off() {
+        if !ctx.host.part::<crate::Needed, ShutdownRequest>().call_off() {
             return Err(Stop::error("ERR No shutdown in progress."));
         }
         ctx.reply.ok();
@@ -248,12 +248,12 @@ fn shutdown(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     }
     let store = ctx.host.find::<Arc<Store>>();
     if flags.save != Some(false) && store.is_some_and(|store| store.gate.is_busy()) {
-        return Err(Stop::error(ctx.host.part::<Arc<Scripts>>().running.kind().busy()));
+        return Err(Stop::error(ctx.host.part::<crate::Needed, Arc<Scripts>>().running.kind().busy()));
     }
     if flags.save == Some(true) && ctx.host.find::<Arc<Durability>>().is_none() {
         return Err(MEMORY_ONLY);
     }
-    let task = ctx.host.part::<ShutdownRequest>().ask(EndOrder::Client(flags));
+    let task = ctx.host.part::<crate::Needed, ShutdownRequest>().ask(EndOrder::Client(flags));
     ctx.session.block = Some(Block::begin(&ctx.session.info, Awaited::Task(Arc::new(task)), None));
     Ok(())
 }

@@ -43,9 +43,9 @@ fn explain(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let info = ctx.session.info.clone();
     let closer = ctx.host.clients.closer();
     let caller = Caller { worker: info.worker(), client: info.id, closer };
-    let store = ctx.host.part::<Arc<Store>>().clone();
+    let store = ctx.host.part::<crate::Needed, Arc<Store>>().clone();
     let explanation = Arc::new(Explanation::new(ctx.ks.space(), grouping, store, caller));
-    ctx.host.part::<Arc<Explanations>>().add(&explanation);
+    ctx.host.part::<crate::Needed, Arc<Explanations>>().add(&explanation);
     ctx.session.block = Some(Block::begin(&info, Awaited::Task(explanation), None));
     Ok(())
 }

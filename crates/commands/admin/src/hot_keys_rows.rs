@@ -102,7 +102,7 @@ fn list(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 }
 
 fn log<'c>(ctx: &Ctx<'c>) -> &'c CommandLog {
-    ctx.host.part::<Arc<CommandLog>>()
+    ctx.host.part::<crate::Needed, Arc<CommandLog>>()
 }
 
 fn totals(ctx: &Ctx<'_>) -> Totals {

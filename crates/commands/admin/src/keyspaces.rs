@@ -183,7 +183,7 @@ fn swapdb(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 fn time(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     // The machine's wall clock as it is: expirations follow a slewed one.
-    let now_us = ctx.host.part::<Arc<Store>>().clock.wall_us();
+    let now_us = ctx.host.part::<crate::Needed, Arc<Store>>().clock.wall_us();
     ctx.reply.array(2);
     ctx.reply.bulk_integer(now_us.div_euclid(1_000_000));
     ctx.reply.bulk_integer(now_us.rem_euclid(1_000_000));

@@ -165,7 +165,7 @@ static LATENCY_RESET: CommandSpec = CommandSpec {
 };
 
 fn monitor<'c>(ctx: &Ctx<'c>) -> &'c LatencyMonitor {
-    ctx.host.part::<Arc<LatencyMonitor>>()
+    ctx.host.part::<crate::Needed, Arc<LatencyMonitor>>()
 }
 
 fn latency_latest(ctx: &mut Ctx<'_>) -> Result<(), Stop> {

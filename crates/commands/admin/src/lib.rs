@@ -83,3 +83,14 @@ fn reply_help(ctx: &mut command::Ctx<'_>, lines: &[&str]) {
     ctx.reply.array(lines.len());
     lines.iter().for_each(|line| ctx.reply.simple(line));
 }
+
+command::needs! {
+    /// The parts of a server that the rows of this crate ask for.
+    pub Needed:
+        std::sync::Arc<store::Store>,
+        std::sync::Arc<CommandLog>,
+        std::sync::Arc<LatencyMonitor>,
+        std::sync::Arc<Explanations>,
+        std::sync::Arc<script::Scripts>,
+        ShutdownRequest,
+}

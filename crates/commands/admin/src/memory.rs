@@ -178,7 +178,7 @@ pub(crate) struct MemoryNow {
 
 impl MemoryNow {
     pub(crate) fn of(ctx: &Ctx<'_>) -> Self {
-        let memory = &ctx.host.part::<Arc<Store>>().memory;
+        let memory = &ctx.host.part::<crate::Needed, Arc<Store>>().memory;
         let figures = &ctx.host.figures;
         let clients = client_bytes(ctx.host);
         let used = memory.total() + clients;

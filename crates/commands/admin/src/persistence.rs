@@ -254,7 +254,7 @@ fn waitaof(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         return Err(Stop::error("ERR value is out of range, must be positive"));
     }
     let (replicas, until) = replicas_and_end(ctx, 2)?;
-    let durable = ctx.host.part::<Arc<Store>>().log().map(|log| log.durable());
+    let durable = ctx.host.part::<crate::Needed, Arc<Store>>().log().map(|log| log.durable());
     if local > 0 && durable.is_none() {
         return Err(Stop::error(LOG_IS_OFF));
     }

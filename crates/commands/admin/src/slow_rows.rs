@@ -218,7 +218,7 @@ static COMMANDLOG_RESET: CommandSpec = CommandSpec {
 const SHOWN_DEFAULT: usize = 10;
 
 fn log<'c>(ctx: &Ctx<'c>) -> &'c CommandLog {
-    ctx.host.part::<Arc<CommandLog>>()
+    ctx.host.part::<crate::Needed, Arc<CommandLog>>()
 }
 
 /// The count at this argument; -1 is all.

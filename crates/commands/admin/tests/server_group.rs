@@ -114,7 +114,7 @@ impl Server {
                         hashed: None,
                     };
                     call(&mut ctx, &row)?;
-                    let log = self.host.part::<Arc<CommandLog>>();
+                    let log = self.host.part::<admin::Needed, Arc<CommandLog>>();
                     Done::show(&ctx, 15_000_000, request.len(), ctx.reply.len(), |done| log.done(done));
                     Ok(())
                 });
@@ -602,7 +602,7 @@ fn what_would_save_is_refused_and_shutdown_ends() {
         ("WAITAOF 0 -1 0", "-ERR value is out of range, must be positive\r\n"),
         ("WAITAOF 2 0 0", "-ERR value is out of range, value must between 0 and 1\r\n"),
     ]);
-    let request = server.host.part::<ShutdownRequest>().clone();
+    let request = server.host.part::<admin::Needed, ShutdownRequest>().clone();
     assert!(!request.is_under_way());
     server.check(&[("SHUTDOWN NOSAVE NOW FORCE", "")]);
     assert!(server.session.block.is_some(), "it waits for what becomes of the order");

@@ -3,6 +3,9 @@
 //!
 //! Those of this crate and of the ones below are fields, so that none can be missing. Upper crates add parts (and
 //! rows) of theirs without this crate knowing them; each is a type of its own.
+//!
+//! H1. The rows of a crate get only parts that its list names, since no others compile ([`PartOf`]). A server is
+//!     assembled only if it has the parts of all lists ([`Needs::lacking`]).
 
 use crate::CommandTable;
 use crate::about::About;
@@ -123,11 +126,11 @@ impl Host {
         self
     }
 
-    /// The part of this type.
+    /// The part of this type, which is on the list of the crate `C`.
     ///
     /// # Panics
-    /// When startup has not added it: a row needs a part that its server does not have.
-    pub fn part<T: 'static>(&self) -> &T {
+    /// In a host of which [`Needs::lacking`] of the list gives this part: no such server is assembled (H1).
+    pub fn part<C: Needs, T: PartOf<C>>(&self) -> &T {
         self.find().unwrap_or_else(|| panic!("no part {} in this server", type_name::<T>()))
     }
 
@@ -135,4 +138,41 @@ impl Host {
     pub fn find<T: 'static>(&self) -> Option<&T> {
         self.above.get(&TypeId::of::<T>()).and_then(|part| part.downcast_ref())
     }
+}
+
+/// The list of parts that the rows of a crate ask for. [`crate::needs`] makes one.
+pub trait Needs {
+    /// The first part of the list that is missing.
+    fn lacking(host: &Host) -> Option<&'static str>;
+}
+
+/// A part on the list of the crate `C`.
+pub trait PartOf<C>: Send + Sync + 'static {}
+
+/// Declares the parts that the rows of a crate ask for.
+///
+/// ```
+/// # use std::sync::Arc;
+/// command::needs! {
+///     /// What these rows ask for.
+///     pub Needed: Arc<str>, Arc<[u8]>,
+/// }
+/// # use command::host::{Host, Needs};
+/// # let table = Arc::new(command::CommandTable::new(&[]));
+/// let host = Host::alone(table).with(Arc::<str>::from("a part"));
+/// assert_eq!(Needed::lacking(&host), Some("alloc::sync::Arc<[u8]>"));
+/// ```
+#[macro_export]
+macro_rules! needs {
+    ($(#[$doc:meta])* $shown:vis $name:ident: $($part:ty),+ $(,)?) => {
+        $(#[$doc])*
+        $shown struct $name;
+        $(impl $crate::host::PartOf<$name> for $part {})+
+        impl $crate::host::Needs for $name {
+            fn lacking(host: &$crate::Host) -> Option<&'static str> {
+                let parts = [$((host.find::<$part>().is_some(), ::std::any::type_name::<$part>())),+];
+                parts.into_iter().find(|(is_there, _)| !is_there).map(|(_, name)| name)
+            }
+        }
+    };
 }

@@ -136,7 +136,7 @@ fn words(counts: &Counts) -> String {
 /// Notes a request, if that is on.
 pub fn note(ctx: &Ctx<'_>, op: Op, key: &[u8], outcome: Option<Outcome>) {
     if ctx.stats.outcomes.is_detailed() {
-        ctx.host.part::<Arc<Details>>().note(op, key, outcome == Some(Outcome::Hit));
+        ctx.host.part::<crate::Needed, Arc<Details>>().note(op, key, outcome == Some(Outcome::Hit));
     }
 }
 
@@ -148,7 +148,7 @@ pub fn switch(ctx: &Ctx<'_>, is_on: bool) {
 /// Carries a request out and notes it.
 fn noted(ctx: &mut Ctx<'_>, op: Op, run: fn(&mut Ctx<'_>) -> Result<(), Stop>) -> Result<(), Stop> {
     run(ctx)?;
-    ctx.host.part::<Arc<Details>>().note(op, ctx.args.bytes(1).unwrap_or_default(), false);
+    ctx.host.part::<crate::Needed, Arc<Details>>().note(op, ctx.args.bytes(1).unwrap_or_default(), false);
     Ok(())
 }
 
@@ -157,7 +157,7 @@ fn noted_get(ctx: &mut Ctx<'_>, run: fn(&mut Ctx<'_>) -> Result<(), Stop>) -> Re
     let key = ctx.key(1);
     let is_hit = ctx.ks.peek_head(&key)?.is_some_and(|entry| entry.kind == Type::String);
     run(ctx)?;
-    ctx.host.part::<Arc<Details>>().note(Op::Get, key.bytes, is_hit);
+    ctx.host.part::<crate::Needed, Arc<Details>>().note(Op::Get, key.bytes, is_hit);
     Ok(())
 }
 

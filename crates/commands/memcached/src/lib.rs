@@ -42,3 +42,15 @@ pub use dumps::Dumps;
 pub use files::Files;
 pub use rows::{Mode, Rows};
 pub use sweep::{Busy, Purpose, Sweep, Sweeps, silence};
+
+command::needs! {
+    /// The parts of a server that the rows of this crate ask for.
+    pub Needed:
+        std::sync::Arc<store::Store>,
+        std::sync::Arc<Sweeps>,
+        std::sync::Arc<Details>,
+        std::sync::Arc<LongQueries>,
+        std::sync::Arc<CommandLines>,
+        std::sync::Arc<Dumps>,
+        admin::ShutdownRequest,
+}

@@ -171,7 +171,7 @@ pub fn shutdown(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         }
         _ => return Err(BAD_FORMAT),
     };
-    let request = ctx.host.part::<ShutdownRequest>().clone();
+    let request = ctx.host.part::<crate::Needed, ShutdownRequest>().clone();
     prefix::later(ctx, Purpose::End(request), i64::try_from(seconds).unwrap_or(0))?;
     ctx.reply.text_line("OK");
     Ok(())

@@ -41,7 +41,7 @@ pub fn stats(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         Some(b"cachedump") => return Err(NO_DUMP),
         Some(b"reset") => {
             admin::config_rows::reset_statistics(ctx);
-            ctx.host.part::<Arc<Details>>().clear();
+            ctx.host.part::<crate::Needed, Arc<Details>>().clear();
             ctx.reply.text_line("RESET");
             return Ok(());
         }
@@ -80,7 +80,7 @@ fn detail(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 }
 
 fn show_operations(ctx: &mut Ctx<'_>, wanted: Option<&[&[u8]]>) {
-    let lines = ctx.host.part::<Arc<Details>>().lines(wanted);
+    let lines = ctx.host.part::<crate::Needed, Arc<Details>>().lines(wanted);
     lines.iter().for_each(|line| ctx.reply.raw_line(line));
     ctx.reply.text_line(END);
 }
@@ -101,7 +101,7 @@ fn prefix_list(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// `stats dump`: how far the last dump has come.
 fn dump(ctx: &mut Ctx<'_>) {
-    for (name, value) in ctx.host.part::<Arc<Dumps>>().figures() {
+    for (name, value) in ctx.host.part::<crate::Needed, Arc<Dumps>>().figures() {
         ctx.reply.raw_line(&[b"STAT ", name.as_bytes(), b" ", &value].concat());
     }
 }
@@ -121,7 +121,7 @@ fn zookeeper(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// `stats scrub`, with the names of ARCUS.
 fn scrub(ctx: &mut Ctx<'_>) {
-    let scrubbed = ctx.host.part::<Arc<Sweeps>>().scrubbed();
+    let scrubbed = ctx.host.part::<crate::Needed, Arc<Sweeps>>().scrubbed();
     let is_running = scrubbed.began.is_some() && scrubbed.ended.is_none();
     line(ctx, "scrubber:status", if is_running { "running" } else { "stopped" });
     if let (Some(began), Some(ended)) = (scrubbed.began, scrubbed.ended) {

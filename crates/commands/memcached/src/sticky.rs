@@ -21,7 +21,7 @@ pub fn bytes_max(ctx: &Ctx<'_>) -> u64 {
 
 /// Refuses a sticky item that takes this many bytes where there is no room for it.
 pub fn check_room(ctx: &Ctx<'_>, bytes: usize, refusal: &'static str) -> Result<(), Stop> {
-    let (_, used) = ctx.host.part::<Arc<Store>>().memory.sticky();
+    let (_, used) = ctx.host.part::<crate::Needed, Arc<Store>>().memory.sticky();
     let bytes = u64::try_from(bytes).unwrap_or(u64::MAX).saturating_add(ENTRY_BYTES);
     if used.saturating_add(bytes) > bytes_max(ctx) { Err(Stop::error(refusal)) } else { Ok(()) }
 }
@@ -38,7 +38,7 @@ pub fn check_growth(ctx: &mut Ctx<'_>, key: &Key<'_>, bytes: usize, refusal: &'s
 
 /// Whether there may be sticky items: the count alone lacks the item of each shard that was changed last.
 fn is_any(ctx: &Ctx<'_>) -> bool {
-    bytes_max(ctx) > 0 || ctx.host.part::<Arc<Store>>().memory.sticky().0 > 0
+    bytes_max(ctx) > 0 || ctx.host.part::<crate::Needed, Arc<Store>>().memory.sticky().0 > 0
 }
 
 /// Whether the item under the key is sticky.

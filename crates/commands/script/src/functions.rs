@@ -253,7 +253,7 @@ fn join(compiled: &Compiled, restored: &BTreeMap<Vec<u8>, Library>, policy: Poli
 
 /// FUNCTION STATS.
 pub fn stats(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let running = ctx.host.part::<Arc<Scripts>>().running.running_function()?;
+    let running = ctx.host.part::<crate::Needed, Arc<Scripts>>().running.running_function()?;
     let (libraries, functions) =
         with_libraries(ctx, |_, _, compiled| Ok((compiled.iter().len(), compiled.function_count())))?;
     ctx.reply.map(2);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// # Errors
 /// What runs cannot be ended.
 pub fn kill(ctx: &mut Ctx<'_>, kind: Kind) -> Result<(), Stop> {
-    match ctx.host.part::<Arc<Scripts>>().running.kill(kind) {
+    match ctx.host.part::<crate::Needed, Arc<Scripts>>().running.kill(kind) {
         Ok(()) => {
             ctx.reply.ok();
             Ok(())

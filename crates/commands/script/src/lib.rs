@@ -43,3 +43,8 @@ pub use cache::Scripts;
 pub use function_rows::FAMILY as FUNCTIONS;
 pub use load::load_library;
 pub use rows::{FAMILIES, flags_of};
+
+command::needs! {
+    /// The parts of a server that the rows of this crate ask for.
+    pub Needed: std::sync::Arc<Scripts>,
+}

@@ -144,7 +144,7 @@ static SCRIPT_EXISTS: CommandSpec = CommandSpec {
     run: Run::Call(|ctx| {
         ctx.reply.array(ctx.args.len().saturating_sub(2));
         for sha in ctx.args.from(2) {
-            let exists = ctx.host.part::<Arc<Scripts>>().find(sha).is_some();
+            let exists = ctx.host.part::<crate::Needed, Arc<Scripts>>().find(sha).is_some();
             ctx.reply.integer(i64::from(exists));
         }
         Ok(())
@@ -175,7 +175,7 @@ static SCRIPT_FLUSH: CommandSpec = CommandSpec {
         if !is_known {
             return Err(Stop::error("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
         }
-        ctx.host.part::<Arc<Scripts>>().flush();
+        ctx.host.part::<crate::Needed, Arc<Scripts>>().flush();
         ctx.reply.ok();
         Ok(())
     }),
@@ -259,7 +259,7 @@ static SCRIPT_SHOW: CommandSpec = CommandSpec {
         ..docs("Gives the text of a cached script.", "8.0.0", "O(1).")
     },
     run: Run::Call(|ctx| {
-        let script = ctx.host.part::<Arc<Scripts>>().find(&ctx.args[2]).ok_or(NO_SCRIPT)?;
+        let script = ctx.host.part::<crate::Needed, Arc<Scripts>>().find(&ctx.args[2]).ok_or(NO_SCRIPT)?;
         ctx.reply.bulk(&script.text);
         Ok(())
     }),
@@ -268,7 +268,7 @@ static SCRIPT_SHOW: CommandSpec = CommandSpec {
 /// The script whose text a request brings, compiled and cached.
 fn known(ctx: &Ctx<'_>, is_evaluated: bool) -> Result<Arc<Script>, Stop> {
     let text = &ctx.args[if is_evaluated { 1 } else { 2 }];
-    let scripts = ctx.host.part::<Arc<Scripts>>();
+    let scripts = ctx.host.part::<crate::Needed, Arc<Scripts>>();
     if let Some(script) = scripts.find(&cache::sha1_hex(text)) {
         scripts.add(script.clone(), is_evaluated);
         return Ok(script);

@@ -161,7 +161,8 @@ fn compile_error(failure: Failure) -> Stop {
 /// # Errors
 /// It does not compile.
 pub fn check(ctx: &Ctx<'_>, script: &Arc<Script>) -> Result<(), Stop> {
-    let compiled = with_worker(ctx.host.part::<Arc<Scripts>>(), |worker| worker.compile(script).map(|_| ()))?;
+    let compiled =
+        with_worker(ctx.host.part::<crate::Needed, Arc<Scripts>>(), |worker| worker.compile(script).map(|_| ()))?;
     compiled.map_err(compile_error)
 }
 
@@ -214,7 +215,7 @@ pub fn run_function(
     key_count: impl FnOnce(&Ctx<'_>) -> Result<usize, Stop>,
     is_read_only: bool,
 ) -> Result<(), Stop> {
-    let scripts = ctx.host.part::<Arc<Scripts>>().clone();
+    let scripts = ctx.host.part::<crate::Needed, Arc<Scripts>>().clone();
     with_worker(&scripts, |worker| {
         worker.follow_libraries(ctx);
         let Some(found) = worker.libraries.function(&ctx.args[1]) else {
@@ -252,7 +253,7 @@ pub fn with_libraries<R>(
     ctx: &mut Ctx<'_>,
     body: impl FnOnce(&mut Ctx<'_>, &mut Engine, &mut Compiled) -> Result<R, Stop>,
 ) -> Result<R, Stop> {
-    let scripts = ctx.host.part::<Arc<Scripts>>().clone();
+    let scripts = ctx.host.part::<crate::Needed, Arc<Scripts>>().clone();
     with_worker(&scripts, |worker| {
         worker.follow_libraries(ctx);
         let result = body(ctx, &mut worker.engine, &mut worker.libraries);

@@ -29,3 +29,8 @@ mod zset;
 mod zset_ranges;
 
 pub use rows::Rows;
+
+command::needs! {
+    /// The parts of a server that the rows of this crate ask for.
+    pub Needed: std::sync::Arc<store::Store>,
+}

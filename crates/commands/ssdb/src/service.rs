@@ -67,7 +67,7 @@ pub fn auth(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// `flushdb`: removes all keys of the connection's database, or databases.
 pub fn flushdb(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let spaces = &ctx.host.part::<Arc<Store>>().spaces;
+    let spaces = &ctx.host.part::<crate::Needed, Arc<Store>>().spaces;
     let all = databases(ctx).into_iter().filter_map(|db| spaces.get(db));
     all.for_each(|space| admin::keyspaces::clear(ctx.ks, space));
     answer::done(ctx.reply);
@@ -82,7 +82,7 @@ fn databases(ctx: &Ctx<'_>) -> Vec<DbIndex> {
 
 /// `dbsize`: the bytes of all databases in memory, about.
 pub fn dbsize(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let bytes = ctx.host.part::<Arc<Store>>().used_bytes();
+    let bytes = ctx.host.part::<crate::Needed, Arc<Store>>().used_bytes();
     answer::count(ctx.reply, bytes);
     Ok(())
 }
@@ -90,7 +90,7 @@ pub fn dbsize(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 /// `info [section]`: names and values.
 pub fn info(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let host = ctx.host;
-    let store = host.part::<Arc<Store>>();
+    let store = host.part::<crate::Needed, Arc<Store>>();
     let lens = databases(ctx).into_iter().map(|db| store.len(db));
     let (keys, expiring) =
         lens.fold((0u64, 0u64), |all, one| (all.0.saturating_add(one.0), all.1.saturating_add(one.1)));

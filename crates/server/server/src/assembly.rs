@@ -10,8 +10,11 @@ use crate::executor::{ClientLimits, Shared};
 use crate::fetching::Fetches;
 use crate::observe::Observed;
 use crate::store_settings::follow_settings;
-use admin::{About, Apply, CommandLog, Configuration, Explanations, Figures, LatencyMonitor, WorkerFigures};
+use admin::{
+    About, Apply, CommandLog, Configuration, Explanations, Figures, LatencyMonitor, ShutdownRequest, WorkerFigures,
+};
 use base::{Clock, Entropy};
+use command::host::Needs;
 use command::stats::WorkerStats;
 use command::watchers::{Show, Watchers};
 use command::work::remote::Migrator;
@@ -37,6 +40,9 @@ pub enum AssemblyError {
     /// Wrong users.
     #[error(transparent)]
     Users(#[from] admin::access::UsersError),
+    /// A part is missing that commands need.
+    #[error("no part {0} in this server, which its commands need")]
+    Lacks(&'static str),
 }
 
 /// The commands of a server, for every dialect.
@@ -151,6 +157,8 @@ impl ServerBuilder {
             .with(Arc::new(memcached::LongQueries::default()))
             .with(Arc::new(memcached::CommandLines::default()))
             .with(Arc::new(memcached::Dumps::default()))
+            .with(Arc::new(tls::Contexts::default()))
+            .with(ShutdownRequest::default())
             .with(Observed::default());
         host.observer = Some(slow_log.clone());
         Assembly { settings, store, commands, workers, figures, history_id, slow_log, outlets, host }
@@ -233,6 +241,16 @@ impl Assembly {
     /// See [`AssemblyError`].
     pub fn finish(self, apply: Box<dyn Apply>, fetches: Fetches, show: Show) -> Result<Arc<Shared>, AssemblyError> {
         let Self { settings, store, commands, slow_log, outlets, mut host, .. } = self;
+        let lists = [
+            script::Needed::lacking,
+            admin::Needed::lacking,
+            memcached::Needed::lacking,
+            ssdb::Needed::lacking,
+            crate::Needed::lacking,
+        ];
+        if let Some(part) = lists.iter().find_map(|lacking| lacking(&host)) {
+            return Err(AssemblyError::Lacks(part));
+        }
         let limits = RwLock::new(ClientLimits::of(&settings));
         let watchers = Arc::new(Watchers::new(show));
         host.watchers = Some(watchers.clone());

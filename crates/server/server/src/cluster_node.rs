@@ -30,9 +30,9 @@ pub(crate) fn node(cluster: Arc<Cluster>, shared: &Arc<Shared>) -> Node {
         is_loaded: Box::new(move || !loaded.store.gate.is_loading()),
         memory_bytes: Box::new(move || now(&limit).maxmemory_bytes),
         fails_stop: Box::new(move || now(&failstop).arcus_zkfailstop),
-        stop: Box::new(move || drop(ended.host.part::<ShutdownRequest>().ask(EndOrder::Terminate))),
+        stop: Box::new(move || drop(ended.host.part::<admin::Needed, ShutdownRequest>().ask(EndOrder::Terminate))),
         scrub: Box::new(move |ring| {
-            let sweeps = scrubbed.host.part::<Arc<Sweeps>>();
+            let sweeps = scrubbed.host.part::<memcached::Needed, Arc<Sweeps>>();
             match sweeps.scrub(&scrubbed.store, db, Purpose::Stale(ring)) {
                 Ok(()) => {}
                 Err(Busy) => tracing::warn!(

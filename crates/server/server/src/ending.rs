@@ -43,7 +43,7 @@ impl Ending<'_> {
     /// Executes orders until one has ended the server, or something else has. Gives what could not be saved where the
     /// server was forced to end.
     pub fn run(&self) -> Result<(), ServeError> {
-        let (request, pause) = (self.host.part::<ShutdownRequest>(), &self.host.pause);
+        let (request, pause) = (self.host.part::<admin::Needed, ShutdownRequest>(), &self.host.pause);
         while let Some((order, task)) = request.next() {
             let flags = self.flags(order);
             self.say(&format!("{order}: the server is to end"));
@@ -97,9 +97,13 @@ impl Ending<'_> {
                 Ok(()) => left -= 1,
                 Err(RecvTimeoutError::Timeout) if !self.is_over() => {
                     let is_busy = self.host.find::<Arc<Store>>().is_some_and(|store| store.gate.is_busy());
-                    if gives_up && is_busy && !has_abandoned && self.host.part::<ShutdownRequest>().decide() {
+                    if gives_up
+                        && is_busy
+                        && !has_abandoned
+                        && self.host.part::<admin::Needed, ShutdownRequest>().decide()
+                    {
                         self.warn("a script that runs past its time is given up, with what it has changed");
-                        self.host.part::<Arc<Scripts>>().running.abandon();
+                        self.host.part::<script::Needed, Arc<Scripts>>().running.abandon();
                         has_abandoned = true;
                     }
                 }
@@ -121,7 +125,7 @@ impl Ending<'_> {
         }
         let task = durability.schedule(Cause::Shutdown);
         while task.outcome().is_none() {
-            if self.is_over() || self.host.part::<ShutdownRequest>().is_called_off() {
+            if self.is_over() || self.host.part::<admin::Needed, ShutdownRequest>().is_called_off() {
                 return Ok(());
             }
             std::thread::sleep(LOOK);
@@ -139,7 +143,7 @@ impl Ending<'_> {
 
     /// Whether the server has ended otherwise: a worker has failed.
     fn is_over(&self) -> bool {
-        self.host.part::<ShutdownRequest>().is_closed()
+        self.host.part::<admin::Needed, ShutdownRequest>().is_closed()
     }
 
     fn phase(&self, phase: Phase) {

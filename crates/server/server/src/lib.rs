@@ -53,3 +53,8 @@ mod turn;
 mod turn_clock;
 pub mod upkeep;
 pub mod worker;
+
+command::needs! {
+    /// The parts of a server that this crate itself asks for, in addition to those of other crates' lists.
+    pub Needed: std::sync::Arc<tls::Contexts>, observe::Observed,
+}

@@ -293,7 +293,7 @@ pub fn health(shared: &Shared) -> Result<(), String> {
 /// Which worker does not turn, without such a reason.
 pub fn liveness(shared: &Shared) -> Result<(), String> {
     let late = late_workers(shared);
-    let of_scripts = shared.host.part::<Arc<Scripts>>().running.count();
+    let of_scripts = shared.host.part::<script::Needed, Arc<Scripts>>().running.count();
     late.get(of_scripts).map_or(Ok(()), |(number, late_ms)| Err(no_turn(*number, *late_ms)))
 }
 

@@ -253,7 +253,7 @@ impl Replica {
             port,
             address,
             silence_max: Duration::from_secs(settings.repl_timeout_seconds.into()),
-            tls: self.shared.host.part::<Arc<tls::Contexts>>().client(),
+            tls: self.shared.host.part::<crate::Needed, Arc<tls::Contexts>>().client(),
         };
         let (opened, result) = channel();
         let primary = primary.clone();

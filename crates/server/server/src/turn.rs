@@ -542,7 +542,7 @@ impl<'t> Turn<'t> {
     fn flags_of(&self, row: &Row, args: &Args<'_>) -> Flags {
         match row.spec.locks {
             Locks::Declared => {
-                let scripts = self.shared.host.part::<Arc<script::Scripts>>();
+                let scripts = self.shared.host.part::<script::Needed, Arc<script::Scripts>>();
                 script::flags_of(scripts, || self.shared.store.libraries.get(), row.spec, args)
             }
             _ => row.spec.flags,
@@ -566,7 +566,7 @@ impl<'t> Turn<'t> {
     }
 
     fn scripts(&self) -> &script::Scripts {
-        self.shared.host.part::<Arc<script::Scripts>>()
+        self.shared.host.part::<script::Needed, Arc<script::Scripts>>()
     }
 
     /// Whether a request may run while over the memory budget: it needs no memory, or something could be evicted.

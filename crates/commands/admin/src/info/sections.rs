@@ -58,7 +58,7 @@ pub(super) fn server(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, &fields::CONFIG_FILE, path(&about.config_file));
     line(text, &fields::IO_THREADS_ACTIVE, 0);
     line(text, &fields::WORKERS, ctx.host.figures.worker_count());
-    line(text, &fields::SHARDS, ctx.host.part::<Arc<Store>>().shard_ids().len());
+    line(text, &fields::SHARDS, ctx.host.part::<crate::Needed, Arc<Store>>().shard_ids().len());
     listeners(&settings)
         .iter()
         .enumerate()
@@ -74,7 +74,7 @@ fn listeners(settings: &config::Settings) -> Vec<String> {
 }
 
 pub(super) fn compression(ctx: &mut Ctx<'_>, text: &mut String) {
-    let store = ctx.host.part::<Arc<Store>>();
+    let store = ctx.host.part::<crate::Needed, Arc<Store>>();
     let (policy, settings) = (&store.compression, store.compression.settings());
     let (now, figures) = (store.memory.compressed(), &policy.figures);
     let read = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
@@ -125,7 +125,7 @@ pub(super) fn clients(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, &fields::WATCHING_CLIENTS, watched.len());
     line(text, &fields::CLIENTS_IN_TIMEOUT_TABLE, 0);
     line(text, &fields::TOTAL_WATCHED_KEYS, watched.iter().sum::<usize>());
-    let awaited = &ctx.host.part::<Arc<Store>>().awaited_keys;
+    let awaited = &ctx.host.part::<crate::Needed, Arc<Store>>().awaited_keys;
     line(text, &fields::TOTAL_BLOCKING_KEYS, awaited.keys());
     line(text, &fields::TOTAL_BLOCKING_KEYS_ON_NOKEY, awaited.absent());
     let (now, pause) = (ctx.now(), &ctx.host.pause);
@@ -253,7 +253,7 @@ pub(super) fn tier(ctx: &mut Ctx<'_>, text: &mut String) {
     let tier = ctx.host.find::<Arc<Durability>>().and_then(|durability| durability.tier());
     let Some(tier) = tier else { return line(text, &fields::TIER_ENABLED, 0) };
     let figures = tier.figures();
-    let counts = &ctx.host.part::<Arc<Store>>().tier_counts;
+    let counts = &ctx.host.part::<crate::Needed, Arc<Store>>().tier_counts;
     line(text, &fields::TIER_ENABLED, 1);
     line(text, &fields::TIER_MEDIUM, tier.medium().name());
     line(text, &fields::TIER_FULL, u8::from(figures.is_full));

@@ -32,7 +32,7 @@ pub fn for_administrators(ctx: &Ctx<'_>) -> Result<(), Stop> {
 
 /// `ready`: whether clients find this node. Without ZooKeeper, whether it serves.
 pub fn ready(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
-    let is_loading = ctx.host.part::<Arc<Store>>().gate.is_loading();
+    let is_loading = ctx.host.part::<crate::Needed, Arc<Store>>().gate.is_loading();
     let is_ready = ctx.host.find::<Arc<Cluster>>().is_none_or(|cluster| cluster.is_ready());
     ctx.reply.text_line(if is_ready && !is_loading { "READY" } else { "NOT_READY" });
     Ok(())
@@ -84,8 +84,8 @@ pub fn scrub(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         }
         _ => return Err(BAD_FORMAT),
     };
-    let store = ctx.host.part::<Arc<Store>>();
-    ctx.host.part::<Arc<Sweeps>>().scrub(store, ctx.session.db, purpose).map_err(|Busy| BUSY)?;
+    let store = ctx.host.part::<crate::Needed, Arc<Store>>();
+    ctx.host.part::<crate::Needed, Arc<Sweeps>>().scrub(store, ctx.session.db, purpose).map_err(|Busy| BUSY)?;
     ctx.reply.text_line("OK");
     Ok(())
 }

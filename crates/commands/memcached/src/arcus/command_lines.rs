@@ -277,7 +277,7 @@ fn switch(ctx: &Ctx<'_>, is_on: bool) {
 /// `cmdlog start [directory]`, `stop` or `stats`
 pub fn command_log(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     for_administrators(ctx)?;
-    let (lines, now) = (ctx.host.part::<Arc<CommandLines>>().clone(), ctx.now());
+    let (lines, now) = (ctx.host.part::<crate::Needed, Arc<CommandLines>>().clone(), ctx.now());
     let words: Vec<&[u8]> = ctx.args.from(1).collect();
     let port = ctx.host.configuration.current().memcached_port;
     let text = match words.as_slice() {
@@ -290,7 +290,7 @@ pub fn command_log(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
                 Err(text) => text,
                 Ok((run, received)) => {
                     switch(ctx, true);
-                    let clock = ctx.host.part::<Arc<Store>>().clock.clone();
+                    let clock = ctx.host.part::<crate::Needed, Arc<Store>>().clock.clone();
                     let (file_bytes_max, buffer) = (FILE_BYTES_MAX, Vec::new());
                     let writer = Writer { fs, directory: path, run, clock, file_bytes_max, buffer, file: None };
                     files::begin(ctx, "cmdlog", (STARTED, FAILED), move |opening| writer.write(&received, opening));

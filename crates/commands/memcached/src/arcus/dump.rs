@@ -21,7 +21,7 @@ pub fn dump(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let words: Vec<&[u8]> = ctx.args.from(1).collect();
     let (mode, prefix, name) = match *words.as_slice() {
         [b"stop"] => {
-            ctx.host.part::<Arc<Dumps>>().stop();
+            ctx.host.part::<crate::Needed, Arc<Dumps>>().stop();
             ctx.reply.text_line("OK");
             return Ok(());
         }
@@ -38,15 +38,16 @@ pub fn dump(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     }
     let (fs, path) = files::named(ctx, "dump", name)?;
     let wanted: Wanted = prefix.map(|prefix| (prefix != NULL).then(|| Box::from(prefix)));
-    let Some(run) = ctx.host.part::<Arc<Dumps>>().start(&wanted, &path, ctx.now()) else {
+    let Some(run) = ctx.host.part::<crate::Needed, Arc<Dumps>>().start(&wanted, &path, ctx.now()) else {
         tracing::info!("no dump begins: one is running");
         ctx.reply.text_line(FAILED);
         return Ok(());
     };
-    let (store, clock) = (ctx.host.part::<Arc<Store>>(), ctx.host.part::<Arc<Store>>().clock.clone());
+    let (store, clock) =
+        (ctx.host.part::<crate::Needed, Arc<Store>>(), ctx.host.part::<crate::Needed, Arc<Store>>().clock.clone());
     let (dump, chunks) = Dump::new(wanted, run.clone());
     let sweep = Sweep::new(store, ctx.session.db, Purpose::Dump(dump), 0, silence);
-    if let Err(Busy) = ctx.host.part::<Arc<Sweeps>>().add(sweep) {
+    if let Err(Busy) = ctx.host.part::<crate::Needed, Arc<Sweeps>>().add(sweep) {
         run.lock().give_up();
         tracing::info!("no dump begins: too many walks over the database wait");
         ctx.reply.text_line(FAILED);

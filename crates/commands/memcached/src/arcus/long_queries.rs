@@ -195,13 +195,13 @@ impl LongQueries {
 
 /// Whether costs are asked for.
 pub fn is_on(ctx: &Ctx<'_>) -> bool {
-    ctx.host.part::<Arc<LongQueries>>().least() != OFF
+    ctx.host.part::<crate::Needed, Arc<LongQueries>>().least() != OFF
 }
 
 impl Request<'_> {
     /// Notes how many elements the request has looked at.
     pub(super) fn note_cost(&self, ctx: &Ctx<'_>, cost: u64) {
-        let queries = ctx.host.part::<Arc<LongQueries>>();
+        let queries = ctx.host.part::<crate::Needed, Arc<LongQueries>>();
         if cost >= queries.least() {
             let (op, key, words, address) = (self.op, self.key.bytes, &*self.words, ctx.session.info.address.host());
             queries.note(&Long { op, key, words, cost, address: &address }, ctx.now());
@@ -212,7 +212,7 @@ impl Request<'_> {
 /// `lqdetect start [threshold]`, `stop`, `show` or `stats`
 pub fn long_queries(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     for_administrators(ctx)?;
-    let (queries, now) = (ctx.host.part::<Arc<LongQueries>>(), ctx.now());
+    let (queries, now) = (ctx.host.part::<crate::Needed, Arc<LongQueries>>(), ctx.now());
     let words: Vec<&[u8]> = ctx.args.from(1).collect();
     let threshold = match *words.as_slice() {
         [b"start"] => Some(THRESHOLD),

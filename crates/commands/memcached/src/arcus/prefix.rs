@@ -31,8 +31,8 @@ fn due(ctx: &Ctx<'_>, seconds: i64) -> i64 {
 
 /// Has the database walked over, and answers at the end of that.
 fn wait_for(ctx: &mut Ctx<'_>, purpose: Purpose, answer: Answer) -> Result<(), Stop> {
-    let sweep = Sweep::new(ctx.host.part::<Arc<Store>>(), ctx.session.db, purpose, 0, answer);
-    ctx.host.part::<Arc<Sweeps>>().add(sweep.clone()).map_err(|Busy| BUSY)?;
+    let sweep = Sweep::new(ctx.host.part::<crate::Needed, Arc<Store>>(), ctx.session.db, purpose, 0, answer);
+    ctx.host.part::<crate::Needed, Arc<Sweeps>>().add(sweep.clone()).map_err(|Busy| BUSY)?;
     ctx.session.block = Some(Block::begin(&ctx.session.info, Awaited::Task(sweep), None));
     Ok(())
 }
@@ -45,8 +45,8 @@ pub fn flush_later(ctx: &mut Ctx<'_>, seconds: i64) -> Result<(), Stop> {
 /// Has this done after this number of seconds.
 pub fn later(ctx: &mut Ctx<'_>, purpose: Purpose, seconds: i64) -> Result<(), Stop> {
     let due = due(ctx, seconds);
-    let sweep = Sweep::new(ctx.host.part::<Arc<Store>>(), ctx.session.db, purpose, due, silence);
-    ctx.host.part::<Arc<Sweeps>>().add(sweep).map_err(|Busy| BUSY)
+    let sweep = Sweep::new(ctx.host.part::<crate::Needed, Arc<Store>>(), ctx.session.db, purpose, due, silence);
+    ctx.host.part::<crate::Needed, Arc<Sweeps>>().add(sweep).map_err(|Busy| BUSY)
 }
 
 /// `flush_prefix prefix [delay] [noreply]`
@@ -68,7 +68,7 @@ pub fn flush(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         return Err(TOO_LONG);
     }
     let named = (prefix != NULL).then_some(prefix);
-    ctx.host.part::<Arc<Details>>().forget(named);
+    ctx.host.part::<crate::Needed, Arc<Details>>().forget(named);
     let purpose = Purpose::Prefix(named.map(Box::from));
     if seconds == 0 {
         return wait_for(ctx, purpose, if is_silent { silence } else { answer_flush });
@@ -113,7 +113,7 @@ const NO_TIME: &str = "19700101000000";
 
 /// `scan prefix`: the part after a cursor. The first one walks over the database, and the others show what it counted.
 pub fn scan(ctx: &mut Ctx<'_>, page: Page) -> Result<(), Stop> {
-    let sweeps = ctx.host.part::<Arc<Sweeps>>();
+    let sweeps = ctx.host.part::<crate::Needed, Arc<Sweeps>>();
     let counted = sweeps.counted(ctx.session.db).filter(|_| page.cursor > 0);
     let Some(counted) = counted else {
         return wait_for(ctx, Purpose::count(Shown::Page(page)), answer_scan);

@@ -128,7 +128,7 @@ fn commands(ctx: &mut Ctx<'_>) {
 
 fn data(ctx: &mut Ctx<'_>) {
     let host = ctx.host;
-    let (store, figures) = (host.part::<Arc<Store>>(), &host.figures);
+    let (store, figures) = (host.part::<crate::Needed, Arc<Store>>(), &host.figures);
     let settings = host.configuration.current();
     let (items, _) = store.len(ctx.session.db);
     let refused = refused_for_memory(host);
@@ -189,11 +189,11 @@ fn collections(ctx: &mut Ctx<'_>) {
             }
         }
     }
-    let (items, bytes) = host.part::<Arc<Store>>().memory.sticky();
+    let (items, bytes) = host.part::<crate::Needed, Arc<Store>>().memory.sticky();
     line(ctx, "sticky_items", items);
     line(ctx, "sticky_bytes", bytes);
     line(ctx, "sticky_limit", host.configuration.current().arcus_sticky_bytes_max);
-    line(ctx, "stat_prefixes", host.part::<Arc<Details>>().prefix_count());
+    line(ctx, "stat_prefixes", host.part::<crate::Needed, Arc<Details>>().prefix_count());
 }
 
 /// Writes that were refused since memory is full.

@@ -14,7 +14,7 @@ const PAGE_BYTES: u64 = 1 << 20;
 /// `stats items`; nothing but its end while there are none.
 pub fn items(ctx: &mut Ctx<'_>) {
     let host = ctx.host;
-    let store = host.part::<Arc<Store>>();
+    let store = host.part::<crate::Needed, Arc<Store>>();
     let (items, _) = store.len(ctx.session.db);
     if items == 0 {
         return;
@@ -46,7 +46,7 @@ pub fn items(ctx: &mut Ctx<'_>) {
 /// `stats slabs`
 pub fn slabs(ctx: &mut Ctx<'_>) {
     let host = ctx.host;
-    let (used, settings) = (host.part::<Arc<Store>>().used_bytes(), host.configuration.current());
+    let (used, settings) = (host.part::<crate::Needed, Arc<Store>>().used_bytes(), host.configuration.current());
     let pages = used.div_ceil(PAGE_BYTES);
     let total = pages.saturating_mul(PAGE_BYTES);
     let hits = host.figures.sum_stats(|stats| stats.keyspace_hits.get());

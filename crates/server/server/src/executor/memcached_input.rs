@@ -47,7 +47,7 @@ impl Executor {
             let is_at_line = is_logged && parser.is_at_line();
             let progress = parser.parse(input, &limits, &mut self.arguments);
             if is_at_line && takes_bytes(&progress) {
-                let lines = self.shared.host.part::<Arc<CommandLines>>();
+                let lines = self.shared.host.part::<memcached::Needed, Arc<CommandLines>>();
                 if !lines.note(self.now, &connection.session.info.address, input) {
                     self.stats.outcomes.set_logged(false);
                 }

@@ -32,7 +32,7 @@ impl Control {
         let shared = self.server.get()?.upgrade()?;
         shared.host.configuration.hold(|settings| {
             encryption::is_used(settings).then(|| {
-                shared.host.part::<Arc<tls::Contexts>>().put(encryption::load(settings)?);
+                shared.host.part::<crate::Needed, Arc<tls::Contexts>>().put(encryption::load(settings)?);
                 Ok(())
             })
         })
@@ -42,7 +42,7 @@ impl Control {
     pub fn reload_changed_certificates(&self) -> Option<Result<(), TlsError>> {
         let shared = self.server.get()?.upgrade()?;
         let settings = shared.host.configuration.current();
-        let current = shared.host.part::<Arc<tls::Contexts>>().current();
+        let current = shared.host.part::<crate::Needed, Arc<tls::Contexts>>().current();
         // Without the lock of the settings, which CONFIG SET waits for.
         let has_changed = encryption::is_used(&settings) && encryption::has_changed(&settings, &current);
         drop((shared, current));
@@ -94,7 +94,7 @@ impl Control {
     /// What a new connection with TLS begins with; `None` without certificates, before the server has begun, and after
     /// its end.
     pub fn tls(&self) -> Option<Arc<ServerConfig>> {
-        self.server.get()?.upgrade()?.host.part::<Arc<tls::Contexts>>().server()
+        self.server.get()?.upgrade()?.host.part::<crate::Needed, Arc<tls::Contexts>>().server()
     }
 
     /// Calls of all commands since the start by their duration, and the longest duration of each bucket in nanoseconds.

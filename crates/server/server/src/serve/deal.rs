@@ -111,7 +111,7 @@ impl<'s> Dealer<'s> {
     fn with_tls(&self, socket: Socket, kind: Kind) -> Option<Socket> {
         match socket {
             Socket::Tcp(tcp) if kind.tls => {
-                let config = self.shared.host.part::<Arc<tls::Contexts>>().server()?;
+                let config = self.shared.host.part::<crate::Needed, Arc<tls::Contexts>>().server()?;
                 TlsSocket::new(tcp, config).ok().map(|socket| Socket::Tls(TlsHandle::new(socket)))
             }
             socket => Some(socket),

@@ -29,11 +29,12 @@ pub(super) fn upkeep(
 ) -> Upkeep {
     let of_worker = |shard: &ShardId| usize::from(shard.0) % worker_count == worker;
     let shards = shared.store.shard_ids().filter(of_worker).collect();
-    let explanations = shared.host.part::<Arc<Explanations>>().clone();
+    let explanations = shared.host.part::<admin::Needed, Arc<Explanations>>().clone();
     if worker != 0 {
         return Upkeep::new(shared.store.clone(), shards, Box::new(|| {}), durability, explanations);
     }
-    let (store, sweeps) = (shared.store.clone(), shared.host.part::<Arc<memcached::Sweeps>>().clone());
+    let (store, sweeps) =
+        (shared.store.clone(), shared.host.part::<memcached::Needed, Arc<memcached::Sweeps>>().clone());
     let (shared, memory) = (Arc::downgrade(shared), memory.clone());
     let (mut rounds_since_burst, mut rounds) = (u32::MAX, 0u32);
     let each_round = move || {

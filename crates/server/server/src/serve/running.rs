@@ -151,7 +151,7 @@ impl Server {
         desk: &Arc<Desk>,
     ) -> io::Result<()> {
         let count = queues.len() - 1;
-        self.shared.host.part::<Arc<Scripts>>().running.set_attendant(desk.clone());
+        self.shared.host.part::<script::Needed, Arc<Scripts>>().running.set_attendant(desk.clone());
         for (number, (queue, figures)) in queues.into_iter().zip(self.workers.iter().cloned()).enumerate() {
             let is_attendant = number == count;
             let durability = self.kept.as_ref().map(|kept| kept.durability.clone()).filter(|_| !is_attendant);
