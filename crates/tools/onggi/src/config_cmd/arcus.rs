@@ -16,6 +16,8 @@ enum Means {
     Persistence,
     /// A number with this directive, and a unit behind it.
     Number { directive: &'static str, unit: &'static str, least: u64, most: u64 },
+    /// A number of bytes with this directive; it may end in `k`, `m`, `g` or `t`, or in `KB` and the like.
+    Bytes { directive: &'static str, least: u64, most: u64 },
     /// `true` and `false` with the values of this directive.
     Choice { directive: &'static str, if_true: &'static str, if_false: &'static str },
     /// Only this value can be had.
@@ -40,19 +42,16 @@ const SETTINGS: &[Setting] = &[
         name: "chkpt_interval_min_logsize",
         means: Means::Number { directive: "auto-aof-rewrite-min-size", unit: "mb", least: 1, most: MEGABYTE_COUNT_MAX },
     },
-    Setting { name: "cache_size", means: Means::Number { directive: "maxmemory", unit: "", least: 1, most: u64::MAX } },
+    Setting { name: "cache_size", means: Means::Bytes { directive: "maxmemory", least: 1, most: u64::MAX } },
     Setting {
         name: "item_size_max",
-        means: Means::Number { directive: "memcached-item-size-max", unit: "", least: 1024, most: 128 << 20 },
+        means: Means::Bytes { directive: "memcached-item-size-max", least: 1024, most: 128 << 20 },
     },
     Setting {
         name: "eviction",
         means: Means::Choice { directive: "maxmemory-policy", if_true: "allkeys-lru", if_false: "noeviction" },
     },
-    Setting {
-        name: "sticky_limit",
-        means: Means::Number { directive: "arcus-sticky-limit", unit: "", least: 0, most: u64::MAX },
-    },
+    Setting { name: "sticky_limit", means: Means::Bytes { directive: "arcus-sticky-limit", least: 0, most: u64::MAX } },
     Setting {
         name: "max_list_size",
         means: Means::Number { directive: "arcus-max-list-size", unit: "", least: 10_000, most: 1_000_000 },
@@ -71,7 +70,7 @@ const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "max_element_bytes",
-        means: Means::Number { directive: "arcus-max-element-bytes", unit: "", least: 1024, most: 32_768 },
+        means: Means::Bytes { directive: "arcus-max-element-bytes", least: 1024, most: 32_768 },
     },
     Setting { name: "prefix_delimiter", means: Means::Only { value: ":", instead: "a prefix ends at a colon" } },
     Setting { name: "use_cas", means: Means::Nothing("items always have CAS ids") },
@@ -148,6 +147,20 @@ pub fn translate(text: &str) -> Translation {
     found
 }
 
+/// A number of bytes, as [`Means::Bytes`] has it.
+fn bytes(value: &str) -> Option<u64> {
+    let lower = value.to_ascii_lowercase();
+    let number = lower.strip_suffix('b').filter(|rest| rest.ends_with(['k', 'm', 'g', 't'])).unwrap_or(&lower);
+    let unit = match number.chars().last()? {
+        'k' => 1 << 10,
+        'm' => 1 << 20,
+        'g' => 1 << 30,
+        't' => 1 << 40,
+        _ => return number.parse().ok(),
+    };
+    number.get(..number.len().saturating_sub(1))?.parse::<u64>().ok()?.checked_mul(unit)
+}
+
 fn take(
     setting: &Setting,
     value: &str,
@@ -155,15 +168,19 @@ fn take(
     found: &mut Translation,
     persistence: &mut Persistence,
 ) -> Result<(), String> {
-    let number = || value.parse::<u64>().map_err(|_| "expected a whole number".to_owned());
+    let within = |number: Option<u64>, least: u64, most: u64| match number {
+        None => Err("expected a whole number".to_owned()),
+        Some(number) if !(least..=most).contains(&number) => Err(format!("expected a number from {least} to {most}")),
+        Some(number) => Ok(number),
+    };
     match setting.means {
         Means::Persistence => persistence.take(setting.name, value)?,
         Means::Number { directive, unit, least, most } => {
-            let number = number()?;
-            if !(least..=most).contains(&number) {
-                return Err(format!("expected a number from {least} to {most}"));
-            }
+            let number = within(value.parse().ok(), least, most)?;
             found.directives.push((directive, format!("{number}{unit}")));
+        }
+        Means::Bytes { directive, least, most } => {
+            found.directives.push((directive, within(bytes(value), least, most)?.to_string()));
         }
         Means::Choice { directive, if_true, if_false } => {
             found.directives.push((directive, if flag(value)? { if_true } else { if_false }.to_owned()));
@@ -234,14 +251,15 @@ mod tests {
     }
 
     const SAMPLE: &str = "# This is a default engine config file\n\n#max_list_size=50000\nmax_btree_size=50000\n\
-        #\nuse_persistence=true\ndata_path=/srv/ARCUS-DB\nlogs_path=/srv/ARCUS-DB\nasync_logging=false\n\
-        chkpt_interval_pct_snapshot=100\nchkpt_interval_min_logsize=256\n";
+        max_element_bytes=16KB\n#\nuse_persistence=true\ndata_path=/srv/ARCUS-DB\nlogs_path=/srv/ARCUS-DB\n\
+        async_logging=false\nchkpt_interval_pct_snapshot=100\nchkpt_interval_min_logsize=256\n";
 
     #[test]
     fn a_file_of_arcus_becomes_directives() {
         assert!(is_one(SAMPLE));
         let expected = [
             "arcus-max-btree-size 50000",
+            "arcus-max-element-bytes 16384",
             "auto-aof-rewrite-percentage 100",
             "auto-aof-rewrite-min-size 256mb",
             "appendonly yes",
@@ -270,6 +288,9 @@ mod tests {
             ("\nsticky_limit=many", "line 2: sticky_limit=many: expected a whole number"),
             ("max_list_size=1000001", "expected a number from 10000 to 1000000"),
             ("max_element_bytes=512", "expected a number from 1024 to 32768"),
+            ("max_element_bytes=16XB", "expected a whole number"),
+            ("max_element_bytes=1m", "expected a number from 1024 to 32768"),
+            ("max_list_size=50k", "expected a whole number"),
             ("prefix_delimiter=.", "a prefix ends at a colon"),
             ("use_persistence=maybe", "expected true or false"),
             ("chkpt_interval_pct_snapshot=0", "expected a number from 1 to 1000"),
@@ -289,7 +310,9 @@ mod tests {
     #[test]
     fn directives_exist() {
         for setting in SETTINGS {
-            if let Means::Number { directive, .. } | Means::Choice { directive, .. } = setting.means {
+            if let Means::Number { directive, .. } | Means::Bytes { directive, .. } | Means::Choice { directive, .. } =
+                setting.means
+            {
                 assert!(config::find(directive.as_bytes()).is_some(), "{directive}");
             }
         }
