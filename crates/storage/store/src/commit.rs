@@ -90,8 +90,8 @@ impl Store {
         if self.waits_for_checkpoint(at.worker) {
             return Err(Blocked::Log);
         }
-        if self.waits_for_flush(|| scratch.admitted_by.unwrap_or(at.db)) && at.writes != WriteClass::Frees {
-            return Err(self.blocked_by_flush(scratch, at));
+        if self.pressure.is_behind() {
+            self.admit_by_flushes(scratch, at)?;
         }
         match self.log_of(scratch).map_or(Admission::Go, |log| log.admit(at.worker, at.writes)) {
             Admission::Go => Ok(()),
