@@ -806,7 +806,7 @@ mod tests {
     /// deleted, it skips nearly all.
     #[test]
     fn what_is_skipped_shows_no_value() {
-        let (count, checks) = if cfg!(miri) { (60, 20) } else { (3000, 400) };
+        let (count, checks) = if cfg!(miri) { (16, 6) } else { (3000, 400) };
         for (shape, in_order) in [(SHAPES[0], true), (SHAPES[0], false), (SHAPES[2], false)] {
             let (tree, mut rng, mut seqno) = (Tree::new(), Rng::new(7), 0);
             let key = |number: u64| [shape.0, &number.to_be_bytes()].concat();
