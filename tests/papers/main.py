@@ -49,7 +49,7 @@ def tiered(papers, onggi, scratch):
     place.mkdir()
     tiers.mkdir()
     done = subprocess.run(
-        [papers, "pmem", "--part", "cost", "--server", "onggi", "--scale", "0.01", "--rounds", "1", "--seconds", "0.2",
+        [papers, "pmem", "--part", "cost", "--server", "onggi", "--scale", "0.01", "--rounds", "1", "--seconds", "0.6",
          "--tier-place", tiers, "--directory", place, "--out", out],
         env=os.environ | {"ONGGI_SERVER": onggi}, capture_output=True, text=True, timeout=SECONDS_MAX,
     )
