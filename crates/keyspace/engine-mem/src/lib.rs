@@ -35,6 +35,7 @@ mod classes;
 mod clean;
 mod compressed;
 mod directory;
+mod due;
 mod edit;
 mod entries;
 mod eviction;

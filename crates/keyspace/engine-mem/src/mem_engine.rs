@@ -18,9 +18,8 @@ use crate::stamp::{SharedStampMode, Stamps};
 use crate::sticky::counts::Sticky;
 use crate::table::{Found, Stretch, Table, TableMemory};
 use crate::tiered::state::Tiered;
-use crate::wheel::{Item, Wheel};
+use crate::wheel::{Looking, Wheel};
 use base::hash::KeyHasher;
-use base::slot::slot_of;
 use base::{KeyspaceId, Rng, UnixMs};
 use engine::{
     CasIds, Due, Edited, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Fields, Key, Known, Left, NewEntry,
@@ -75,7 +74,7 @@ pub struct MemEngine {
     pub(crate) mark: Mark,
     pub(crate) marks_since_walk: u32,
     pub(crate) checkpoint: Option<Checkpoint>,
-    looking: Looking,
+    pub(crate) looking: Looking,
     pub(crate) recent: Recent,
     pub(crate) table_cleaning: Option<TableCleaning>,
     pub(crate) calm: Calm,
@@ -105,19 +104,6 @@ enum LookedUp {
     Absent,
     /// The answer needs a row.
     Unknown,
-}
-
-/// What looking for due keys remembers.
-#[derive(Default)]
-struct Looking {
-    /// The database looked at first.
-    space: usize,
-    /// Items being looked at.
-    items: Vec<Item>,
-    /// Items of keys given by this call, sorted: a key is given once, though several items may lead to it.
-    given: Vec<Item>,
-    /// Items to be queued again, once no more are taken.
-    again: Vec<(Item, UnixMs)>,
 }
 
 impl MemEngine {
@@ -581,68 +567,6 @@ impl MemEngine {
             count += 1;
         });
         count
-    }
-
-    /// Looks at items of the expiration index that have come up in one database, at most `looks` of them; gives up to
-    /// `limit` keys that are due. Returns how many it gave.
-    fn due_in(
-        &mut self,
-        id: KeyspaceId,
-        limit: usize,
-        looks: &mut usize,
-        visit: &mut dyn FnMut(Key<'_>, Due),
-    ) -> usize {
-        let Some(space) = self.spaces[id.index()].as_mut() else { return 0 };
-        let Looking { items, given, again, .. } = &mut self.looking;
-        given.clear();
-        while given.len() < limit && *looks > 0 {
-            space.pop_items(self.now, (limit - given.len()).min(*looks), items);
-            if items.is_empty() {
-                break;
-            }
-            *looks -= items.len();
-            let known = given.len();
-            for &item in items.iter() {
-                if given[..known].binary_search(&item).is_ok() {
-                    continue;
-                }
-                let (mut is_due, mut later) = (false, None);
-                space.table.find_item(&self.heap, item, |handle| {
-                    let Some(at) = self.entries.due_at(handle) else { return };
-                    let bytes = self.entries.key(handle);
-                    let hash = self.hasher.hash(bytes);
-                    if Item::of(hash) != item {
-                        // An extent covers more than one value of the item's upper bits.
-                        return;
-                    }
-                    let mut is_gone = false;
-                    if at <= self.now {
-                        is_gone = self.entries.expiration(handle).is_some_and(|at| at <= self.now);
-                        let due = if is_gone { Due::Entry } else { Due::Elements };
-                        visit(Key { bytes, hash, slot: slot_of(bytes), space: id }, due);
-                        is_due = true;
-                    }
-                    // The caller may remove only some of the due elements, and the others may be due later.
-                    if !is_gone {
-                        later = Some(later.map_or(at, |later: UnixMs| later.min(at)));
-                    }
-                });
-                if let Some(at) = later {
-                    again.push((item, at));
-                }
-                if is_due {
-                    given.push(item);
-                }
-            }
-            given.sort_unstable();
-        }
-        for (item, at) in again.drain(..) {
-            match at <= self.now {
-                true => space.put_back(item),
-                false => space.requeue(item, at),
-            }
-        }
-        given.len()
     }
 
     /// Changes a collection that was read, or makes it.

@@ -55,6 +55,19 @@ impl Item {
     pub const PREFIX_BITS: u32 = 16;
 }
 
+/// What looking for due keys remembers.
+#[derive(Default)]
+pub(crate) struct Looking {
+    /// The database looked at first.
+    pub(crate) space: usize,
+    /// Items being looked at.
+    pub(crate) items: Vec<Item>,
+    /// Items of keys given by this call, sorted: a key is given once, though several items may lead to it.
+    pub(crate) given: Vec<Item>,
+    /// Items to be queued again, once no more are taken.
+    pub(crate) again: Vec<(Item, UnixMs)>,
+}
+
 /// Items of one slot, newest last.
 #[derive(Default)]
 struct List {
