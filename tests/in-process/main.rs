@@ -3,6 +3,7 @@
 
 mod arcus_clients;
 mod arcus_files;
+mod arcus_long;
 mod audit;
 mod budget;
 mod busy;

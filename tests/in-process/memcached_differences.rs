@@ -170,11 +170,11 @@ const OF_ARCUS: &[(&str, Shown)] = &[
     ("`curr_prefixes` of `stats`", Elsewhere("nothing is there that could be shown")),
     (
         "`bop mget`, `bop smget`, `bop get` and `bop count` that look at many elements",
-        Elsewhere("arcus_clients::long_reads_are_answered_by_another_thread"),
+        Elsewhere("arcus_long::long_reads_are_answered_by_another_thread"),
     ),
     (
         "`bop get ... delete`, and `bop delete` with a filter, that look at many elements",
-        Elsewhere("arcus_clients::long_deletes_see_what_comes_meanwhile"),
+        Elsewhere("arcus_long::long_deletes_see_what_comes_meanwhile"),
     ),
     (
         "`lqdetect`",
