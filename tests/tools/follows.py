@@ -202,25 +202,23 @@ class Load(threading.Thread):
             raise self.failure
 
 
-class Follower:
-    """The command that follows, with what it has said."""
+class Import:
+    """`onggi import`, with what it has said."""
 
-    def __init__(self, tools, address, name):
+    def __init__(self, tools, name, *words):
         self.said = tools.scratch / f"{name}.said"
         self.output = open(self.said, "ab")
-        self.process = subprocess.Popen(
-            [tools.onggi, "import", address, "--dir", str(tools.scratch / name), "--follow"],
-            stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT,
-        )
+        self.process = subprocess.Popen([tools.onggi, "import", *words], stdin=subprocess.DEVNULL, stdout=self.output,
+                                        stderr=subprocess.STDOUT)
 
     def text(self):
         return self.said.read_text()
 
-    def wait_for(self, text):
+    def wait_for(self, wanted, count=1):
         deadline = time.monotonic() + SECONDS_MAX
-        while text not in self.text():
+        while self.text().count(wanted) < count:
             if self.process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(f"it never says {text!r}: {self.text()[-600:]}")
+                raise AssertionError(f"it does not say {wanted!r} {count} times: {self.text()[-600:]}")
             time.sleep(0.02)
 
     def kill(self):
@@ -235,6 +233,11 @@ class Follower:
         self.output.close()
         if status != 0:
             raise AssertionError(f"it ended with status {status}: {self.text()[-600:]}")
+
+
+def follow(tools, address, name):
+    """An import that follows a server into a directory of that name."""
+    return Import(tools, name, address, "--dir", str(tools.scratch / name), "--follow")
 
 
 def wait_until_it_has_all(client, follower):
@@ -261,7 +264,7 @@ def follow_under_load(tools, kind, *options):
         fill(client, kind)
         load = Load(server.port, kind, name)
         address = f"redis://127.0.0.1:{proxy.port}"
-        follower = Follower(tools, address, name)
+        follower = follow(tools, address, name)
         try:
             follower.wait_for("behind")
             for number in range(CUTS + KILLS):
@@ -270,7 +273,7 @@ def follow_under_load(tools, kind, *options):
                     proxy.cut()
                 else:
                     follower.kill()
-                    follower = Follower(tools, address, name)
+                    follower = follow(tools, address, name)
                 wait_until_it_has_all(client, follower)
             change(client)
             load.stop()
@@ -298,7 +301,7 @@ def a_new_copy_replaces_the_old(tools):
     with Peer("valkey", options=small) as server, Client(server.port) as client:
         fill(client, "valkey")
         address = f"redis://127.0.0.1:{server.port}"
-        follower = Follower(tools, address, "twice")
+        follower = follow(tools, address, "twice")
         follower.wait_for("behind")
         follower.kill()
         # What is not finished is not served by mistake.
@@ -308,7 +311,7 @@ def a_new_copy_replaces_the_old(tools):
         client.pipeline(
             [("FLUSHALL",), *(("SET", f"new:{n}", "v" * 100) for n in range(5000)), ("SELECT", 3), ("SADD", "s", 1)]
         )
-        follower = Follower(tools, address, "twice")
+        follower = follow(tools, address, "twice")
         wait_until_it_has_all(client, follower)
         client.pipeline([("SELECT", 3), ("SADD", "s", 2)])
         wait_until_it_has_all(client, follower)

@@ -8,7 +8,6 @@ and the entries that SSDB 1.9.9 sends.
 import bisect
 import os
 import random
-import signal
 import socket
 import socketserver
 import struct
@@ -18,7 +17,7 @@ import time
 
 from directory import SECONDS_MAX, Client
 from directory import Server as Onggi
-from follows import Proxy
+from follows import Import, Proxy
 from servers import free_port
 
 CUTS = 3
@@ -467,38 +466,6 @@ class SsdbLoad(threading.Thread):
             raise self.failure
 
 
-class Copier:
-    """The command, with what it has said."""
-
-    def __init__(self, tools, name, *words):
-        self.said = tools.scratch / f"{name}.said"
-        self.output = open(self.said, "ab")
-        self.process = subprocess.Popen([tools.onggi, "import", *words], stdin=subprocess.DEVNULL, stdout=self.output,
-                                        stderr=subprocess.STDOUT)
-
-    def text(self):
-        return self.said.read_text()
-
-    def wait_for(self, wanted, count=1):
-        deadline = time.monotonic() + SECONDS_MAX
-        while self.text().count(wanted) < count:
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(f"it does not say {wanted!r} {count} times: {self.text()[-600:]}")
-            time.sleep(0.02)
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-        self.output.close()
-
-    def end(self):
-        self.process.send_signal(signal.SIGINT)
-        status = self.process.wait(timeout=SECONDS_MAX)
-        self.output.close()
-        if status != 0:
-            raise AssertionError(f"it ended with status {status}: {self.text()[-600:]}")
-
-
 def fill(client):
     """Rows of every kind, enough for several transactions."""
     for at in range(0, 3000, 100):
@@ -557,14 +524,14 @@ def followed_under_load(tools, kind, start):
             words = [f"ssdb://127.0.0.1:{proxy.port}", "--to", f"redis://127.0.0.1:{ours.port}", "--follow"]
             # The first cuts and the first kill come within the copy of rows.
             proxy.cut_after(450_000)
-            copier = Copier(tools, name, *words)
+            copier = Import(tools, name, *words)
             copier.wait_for("connecting again")
             proxy.cut_after(250_000)
             copier.wait_for("copies the rows that are missing")
             copier.kill()
             proxy.cut_never()
             for _ in range(KILLS):
-                copier = Copier(tools, name, *words)
+                copier = Import(tools, name, *words)
                 before = copier.text().count("follows from entry")
                 copier.wait_for("follows from entry", before + 1)
                 for _ in range(CUTS):
@@ -572,7 +539,7 @@ def followed_under_load(tools, kind, start):
                     time.sleep(0.5)
                 copier.kill()
                 proxy.cut_never()
-            copier = Copier(tools, name, *words)
+            copier = Import(tools, name, *words)
             time.sleep(1)
             for load in loads:
                 load.stop()
@@ -643,7 +610,7 @@ def a_binlog_that_is_too_short(tools):
         with SsdbClient(peer.port) as client:
             # An SSDB without data is waited for.
             words = [f"ssdb://127.0.0.1:{proxy.port}", "--to", f"redis://127.0.0.1:{ours.port}", "--follow"]
-            copier = Copier(tools, "ssdb-short", *words)
+            copier = Import(tools, "ssdb-short", *words)
             copier.wait_for("waiting for its first change")
             client.pipeline([("set", "a", 1), ("qpush_back", "q", 2)])
             copier.wait_for("0 entries behind")
