@@ -117,6 +117,9 @@ def main():
     )
     name = f"{action} {megabytes} MB"
     print(f"ok - {name}" if wrong == 0 else f"not ok - {name}: {wrong} of {count} documents are refused or differ")
+    if action == "load":
+        events = {event[0].decode() for event in client.execute_command("LATENCY", "LATEST")}
+        print("ok - flushes are events of LATENCY" if "disk-flush" in events else f"not ok - LATENCY has {events}")
     name = f"{action}: resident memory within the bound"
     print(f"ok - {name}" if most <= bound else f"not ok - {name}: {most} bytes of {bound} # MEASURED")
 

@@ -17,7 +17,8 @@ SECONDS_TO_START = 10
 def live(job, megabytes, maxmemory):
     """Loads, kills, starts and compares."""
     python = need.python_environment() / "python3"
-    options = [("appendonly", "yes"), ("database", "0 engine disk"), ("maxmemory", maxmemory), ("workers", 2)]
+    options = [("appendonly", "yes"), ("database", "0 engine disk"), ("maxmemory", maxmemory), ("workers", 2),
+               ("latency-monitor-threshold", 1)]
     with Server("onggi", options=options) as server:
         def client(action):
             job.command([python, "main.py", action, server.port, megabytes, server.directory / "digests"],
