@@ -174,6 +174,12 @@ def watched_by_sentinel(tools):
             assert "has no replicas of its own yet" in refusal, refusal
 
 
+def both_are_online(client):
+    """The primary has sent the copies of two replicas."""
+    found = fields(client)
+    return all("state=online" in found.get(name, "") for name in ("slave0", "slave1"))
+
+
 def beside_redis_cli(tools):
     """`redis-cli --replica` of the same primary: every command that it shows is in the data of the replica."""
     need.apt("redis-tools")
@@ -183,10 +189,10 @@ def beside_redis_cli(tools):
             argv = ["redis-cli", "-p", str(server.port), "--replica"]
             cli = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
             try:
-                wait_for("both follow", lambda: fields(client)["connected_slaves"] == "2")
+                # A write before the copy of redis-cli begins would be in the copy, which redis-cli does not show.
+                wait_for("both have their copies", lambda: both_are_online(client))
                 with Client(ours.port) as mine:
                     wait_until_it_has_all(client, mine)
-                    # A replica that is still being sent its copy shows commands after it.
                     client.pipeline([("RPUSH", "list", f"element {number}") for number in range(500)])
                     wait_until_it_has_all(client, mine)
                     wait_for("redis-cli has the end", lambda: "element 499" in shown.read_text(errors="replace"))
