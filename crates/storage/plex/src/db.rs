@@ -8,7 +8,8 @@
 //!
 //! D1. A reader takes the state first and the published sequence number after it, so that every version it may need is
 //!     in the state: a merge that drops versions keeps those that the number published before shows.
-//!     lock.
+//! D2. Locks are taken in the order flush, write, manifest, state. No thread waits for a device while it holds the
+//!     state lock.
 //! D3. A table is in a version only if the manifest that names it is durable, and its file goes only after the manifest
 //!     that forgets it is.
 //! D4. After a failed write or sync of the log or the manifest, writes are refused until the next open, or where the
