@@ -4,8 +4,11 @@
 //! MANIFEST -> dictionaries -> newest set, on all cores -> records of the log from its cut -> new segment -> serve
 //! ```
 //!
-//! Nothing is written before everything was read. A directory that is being read for the second, third, ... time after
-//! crashes of this very process gives the same state each time.
+//! Formats: docs/formats/manifest.md, dictionary-file.md, snapshot-file.md and command-log.md; rows.md for databases on
+//! disk, and tier-segment.md for a tier.
+//!
+//! Nothing is written before everything was read. If the process crashes in between, the next start reads the same
+//! state, however often that happens.
 //!
 //! A start has to write a little. On a full disk it serves what it has read, refuses every change, and tries again
 //! (`room`).
