@@ -29,7 +29,7 @@ help:
 	@echo 'make site                  the documentation as a site in target/site'
 	@echo 'make test                  all stages, each timed; installs what they need'
 	@echo 'make test STAGE="a b"      only these stages'
-	@echo 'make test-long STAGE=name  the long form of one stage; started again, it goes on where it stopped (PIECE="sync errors": these pieces)'
+	@echo 'make test-long STAGE=name  the long form of one stage; started again, it continues where it stopped (PIECE="sync errors": these pieces)'
 	@echo 'make stages                what the stages are'
 
 build:

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo metadata --> metadata --+--> graph          a crate uses lower layers only
+//!                               +--> circles        no file imports one that imports it again
 //!                               +--> dependencies   every crate from outside has a stated reason; the tree is counted
 //!                               +--> unsafe_code    unsafe stands where it is listed, as often as it is listed
 //!                               +--> reachable      no file that nothing uses
