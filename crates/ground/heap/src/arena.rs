@@ -93,9 +93,9 @@ pub struct Arena {
 #[derive(Clone, Copy)]
 struct Base(NonNull<u8>);
 
-// SAFETY: an address; this module guards the memory there.
+// SAFETY: it is an address; this module guards the memory there.
 unsafe impl Send for Base {}
-// SAFETY: as above.
+// SAFETY: it is an address; this module guards the memory there.
 unsafe impl Sync for Base {}
 // SAFETY: only the owner touches what is not atomic (A1).
 unsafe impl Sync for Arena {}
@@ -149,7 +149,7 @@ impl Arena {
             return false;
         }
         if self.span.get().is_none() {
-            // SAFETY: by the caller.
+            // SAFETY: the caller has reserved the span for this arena, and it begins at a whole page.
             if unsafe { system::commit(base.as_ptr(), PAGE_BYTES) }.is_err() {
                 self.is_owned.store(false, Release);
                 return false;
@@ -181,7 +181,7 @@ impl Arena {
     /// Gives up ownership.
     ///
     /// # Safety
-    /// Of the owner alone.
+    /// Only the owner may call.
     pub unsafe fn release(&self) {
         self.is_owned.store(false, Release);
     }
@@ -199,10 +199,10 @@ impl Arena {
     /// Allocates; null when there is no memory ready. `wake` wakes the keeper.
     ///
     /// # Safety
-    /// Of the owner alone.
+    /// Only the owner may call.
     #[inline]
     pub unsafe fn allocate(&self, bytes: usize, wake: impl Fn()) -> *mut u8 {
-        // SAFETY: by the caller.
+        // SAFETY: the caller is the owner.
         let Some((base, owned)) = (unsafe { self.owned() }) else { return std::ptr::null_mut() };
         if owned.pending != NONE || self.returned.load(Relaxed) != NONE {
             self.take_back(owned, BACK_BY_THE_WAY);
@@ -222,10 +222,10 @@ impl Arena {
     /// Frees what the owner allocated here.
     ///
     /// # Safety
-    /// Of the owner alone; `bytes` were allocated here, and are used no more.
+    /// Only the owner may call; `bytes` were allocated here, and are used no more.
     #[inline]
     pub unsafe fn free(&self, bytes: *mut u8) {
-        // SAFETY: by the caller.
+        // SAFETY: the caller is the owner.
         if let Some((base, owned)) = unsafe { self.owned() } {
             owned.blocks.free(place_of(base, bytes));
         }
@@ -253,9 +253,9 @@ impl Arena {
     /// Changes the size of an allocation where it is; false when there is no room.
     ///
     /// # Safety
-    /// Of the owner alone; `bytes` were allocated here.
+    /// Only the owner may call; `bytes` were allocated here.
     pub unsafe fn resize(&self, bytes: *mut u8, bytes_new: usize) -> bool {
-        // SAFETY: by the caller.
+        // SAFETY: the caller is the owner.
         match unsafe { self.owned() } {
             Some((base, owned)) => owned.blocks.resize(place_of(base, bytes), block_bytes(bytes_new)),
             None => false,
@@ -268,7 +268,7 @@ impl Arena {
     /// # Safety
     /// Only the owner may call.
     pub unsafe fn tidy(&self, second: usize, wake: impl Fn()) -> bool {
-        // SAFETY: by the caller.
+        // SAFETY: the caller is the owner.
         let Some((_, owned)) = (unsafe { self.owned() }) else { return false };
         self.take_back(owned, BACK_IN_TIDYING);
         if owned.second != second {
@@ -327,17 +327,17 @@ impl Arena {
     /// What belongs to the owner, and where the span is.
     ///
     /// # Safety
-    /// Of the owner alone, which lets go of it before it asks again.
+    /// Only the owner may call, and lets go of what it got before it calls again.
     #[inline]
     #[allow(clippy::mut_from_ref, reason = "the owner is alone (A1)")]
     unsafe fn owned(&self) -> Option<(NonNull<u8>, &mut Owned)> {
-        // SAFETY: by the caller.
+        // SAFETY: the caller is the owner.
         let owned = unsafe { (*self.owned.get()).as_mut() }?;
         let (Base(base), _) = self.span.get()?;
         Some((*base, owned))
     }
 
-    /// Looks again for memory, harder.
+    /// Takes back more of what others have freed, and tries again.
     #[cold]
     fn allocate_late(&self, owned: &mut Owned, size: usize) -> Option<Place> {
         self.take_back(owned, BACK_IN_NEED);
@@ -397,14 +397,14 @@ impl Arena {
         wake();
     }
 
-    /// Leaves a block at the owner's door.
+    /// Pushes a block onto the stack of returned ones, for the owner.
     fn give(&self, place: Place) {
         let Some((Base(base), _)) = self.span.get() else { return };
         // SAFETY: the span lives for ever, and the caller holds the block.
         push(unsafe { Span::new(*base) }, &self.returned, place, NEXT);
     }
 
-    /// Takes back some of what others have left here.
+    /// Takes back some of what other threads have returned.
     fn take_back(&self, owned: &mut Owned, count: usize) {
         for _ in 0..count {
             if owned.pending == NONE {
@@ -582,7 +582,7 @@ mod tests {
         }
 
         fn check(&self) {
-            // SAFETY: as above, and they were written.
+            // SAFETY: that many bytes were allocated there and written, and no other thread has them.
             assert!((0..self.1).all(|at| unsafe { *self.0.add(at) } == self.2));
         }
     }
@@ -608,7 +608,7 @@ mod tests {
             }
         };
         let free_bytes = || {
-            // SAFETY: as above.
+            // SAFETY: this thread owns the arena.
             let (_, owned) = unsafe { arena.owned() }.unwrap();
             let (mut place, mut bytes) = (GRAIN_BYTES + HEADER_BYTES, 0);
             while !owned.blocks.is_last(place) {
@@ -619,7 +619,7 @@ mod tests {
         };
         let mut kept = Vec::new();
         while kept.len() < 300 {
-            // SAFETY: as above.
+            // SAFETY: this thread owns the arena.
             let bytes = unsafe { arena.allocate(BYTES, || ()) };
             match bytes.is_null() {
                 true => arena.serve(),
@@ -627,18 +627,18 @@ mod tests {
             }
         }
         for (_, bytes) in kept.iter().enumerate().filter(|(number, _)| number % 3 < 2) {
-            // SAFETY: as above; it was allocated there, and is used no more.
+            // SAFETY: this thread owns the arena; it was allocated there, and is used no more.
             unsafe { arena.free(*bytes) };
         }
         settle();
         assert!(free_bytes() < 100 * BYTES, "{} bytes are free", free_bytes());
         for bytes in kept.iter().skip(2).step_by(3) {
-            // SAFETY: as above.
+            // SAFETY: this thread owns the arena.
             unsafe { arena.free(*bytes) };
         }
         settle();
         assert!(free_bytes() <= 2 * AHEAD_BYTES_MIN, "{} bytes are free", free_bytes());
-        // SAFETY: as above, and no thread uses the arena any more; allocated with this layout.
+        // SAFETY: no thread uses the arena any more; allocated with this layout.
         unsafe {
             arena.release();
             dealloc(memory.as_ptr(), layout);
@@ -704,7 +704,7 @@ mod tests {
             }
             assert!(allocated > ROUNDS / 2 && sent > 0, "{allocated} allocated, {sent} sent");
             drop(sender);
-            // SAFETY: as above.
+            // SAFETY: this thread owns the arena.
             kept.drain(..).for_each(|held| unsafe { arena.free(held.0) });
             let mut second = ROUNDS;
             while second == ROUNDS || arena.used_bytes() > 0 {
@@ -714,7 +714,7 @@ mod tests {
                 std::thread::yield_now();
             }
             is_over.store(true, Relaxed);
-            // SAFETY: as above, and no more after this.
+            // SAFETY: this thread owns the arena, for the last time.
             unsafe { arena.release() };
         });
         assert_eq!(arena.orphaned_bytes(), Some(0));

@@ -263,7 +263,7 @@ unsafe impl GlobalAlloc for Allocator {
                 return bytes;
             }
         }
-        // SAFETY: by the caller.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`, which is that of `System`.
         unsafe { System.alloc(layout) }
     }
 
@@ -271,10 +271,10 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if !is_ours(layout.size(), layout.align()) {
             // What is mapped anew is zeroed already.
-            // SAFETY: by the caller.
+            // SAFETY: as in `alloc`.
             return unsafe { System.alloc_zeroed(layout) };
         }
-        // SAFETY: by the caller; what was allocated has `size` bytes.
+        // SAFETY: as in `alloc`; what was allocated has `size` bytes.
         unsafe {
             let bytes = self.alloc(layout);
             if !bytes.is_null() {
@@ -287,22 +287,22 @@ unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn dealloc(&self, bytes: *mut u8, layout: Layout) {
         match HEAP.arena_of(bytes) {
-            // SAFETY: by the caller; this thread owns the arena.
+            // SAFETY: the caller passes what was allocated there; this thread owns the arena.
             Some(arena) if OWN.get().is_some_and(|own| std::ptr::eq(own, arena)) => unsafe { arena.free(bytes) },
-            // SAFETY: by the caller.
+            // SAFETY: the caller passes what was allocated there.
             Some(arena) => unsafe { arena.free_elsewhere(bytes) },
-            // SAFETY: by the caller.
+            // SAFETY: the caller passes what `System` has allocated, since no arena has.
             None => unsafe { System.dealloc(bytes, layout) },
         }
     }
 
     unsafe fn realloc(&self, bytes: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         let Some(arena) = HEAP.arena_of(bytes) else {
-            // SAFETY: by the caller.
+            // SAFETY: as in `alloc`.
             return unsafe { System.realloc(bytes, layout, new_size) };
         };
         let is_own = OWN.get().is_some_and(|own| std::ptr::eq(own, arena));
-        // SAFETY: by the caller; this thread owns the arena if it changes the block.
+        // SAFETY: the caller passes what was allocated there; this thread owns the arena if it changes the block.
         let fits = unsafe {
             match is_own {
                 true => arena.resize(bytes, new_size),
@@ -312,7 +312,7 @@ unsafe impl GlobalAlloc for Allocator {
         if fits {
             return bytes;
         }
-        // SAFETY: by the caller; both have the bytes that are copied, and are not the same.
+        // SAFETY: as in `alloc`; both have the bytes that are copied, and are not the same.
         unsafe {
             let new = self.alloc(Layout::from_size_align_unchecked(new_size, layout.align()));
             if !new.is_null() {

@@ -37,7 +37,7 @@ mod calls {
     /// # Safety
     /// It is a part of one, in whole pages.
     pub unsafe fn commit(start: *mut u8, bytes: usize) -> io::Result<()> {
-        // SAFETY: by the caller.
+        // SAFETY: the caller passes whole pages of a reservation.
         unsafe { mprotect(start.cast(), bytes, MprotectFlags::READ | MprotectFlags::WRITE) }?;
         Ok(())
     }
@@ -48,7 +48,7 @@ mod calls {
     /// # Safety
     /// As of `commit`.
     pub unsafe fn populate(start: *mut u8, bytes: usize) {
-        // SAFETY: by the caller; no contents change.
+        // SAFETY: the caller passes usable pages; no contents change.
         let _ = unsafe { madvise(start.cast(), bytes, Advice::LinuxPopulateWrite) };
     }
 
@@ -57,7 +57,7 @@ mod calls {
     /// # Safety
     /// As of `commit`, and the contents are not needed.
     pub unsafe fn discard(start: *mut u8, bytes: usize) {
-        // SAFETY: by the caller. Memory that is locked stays.
+        // SAFETY: the caller passes usable pages and needs no contents. Memory that is locked stays.
         let _ = unsafe { madvise(start.cast(), bytes, Advice::LinuxDontNeed) };
     }
 }
