@@ -466,7 +466,7 @@ mod tests {
     }
 
     /// Every read gives whole rows after any changes, and no part is left when its row goes: after merges, in a copy,
-    /// and for who only reads.
+    /// and in a database that is open for reading only.
     #[test]
     fn rows_in_parts_are_whole_and_leave_nothing() {
         let (mut world, mut rng) = (World::new(), Rng::new(8));

@@ -146,18 +146,18 @@ struct Inner {
     /// The key space that is asked first for the next merge.
     next_merged: AtomicU32,
     names: Names,
-    /// Why there are no writes.
+    /// Why writes are refused; `None` while they are not.
     halted: RwLock<Option<space::Halt>>,
     /// A background thread's failure that may pass, such as a full disk; writers get it once memtables are full.
     trouble: Mutex<Option<Arc<Error>>>,
     recovered_lsn: u64,
     flushed_lsn: AtomicU64,
     counters: Counters,
-    /// Iterators ring it, too.
+    /// Wakes background threads and writers that wait for them. Iterators ring it, too.
     bell: Arc<Bell>,
     /// Whether the open left tables unread.
     has_unread: bool,
-    /// Of merges.
+    /// Limits the bytes that merges write in a second.
     limiter: Option<Limiter>,
     /// Nanoseconds that writers owe for being too fast.
     delay_owed_ns: AtomicU64,

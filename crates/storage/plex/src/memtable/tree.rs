@@ -37,8 +37,8 @@ use super::grow::Grow;
 use crate::fence::{leading, word};
 use crate::key::{self, Kind, Seqno};
 
-/// Entries of a leaf. With half as many an insertion takes longer, with twice as many a search. (Few, where each step
-/// takes long.)
+/// Entries of a leaf. With half as many an insertion takes longer, with twice as many a search. Few under Miri, where
+/// each step takes long.
 const LEAF_LEN: usize = if cfg!(miri) { 8 } else { 128 };
 
 /// Children of a node.

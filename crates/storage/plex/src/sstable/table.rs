@@ -70,13 +70,13 @@ struct Contents {
     partitions: Option<Partitions>,
     sketch: KeptSketch,
     ranges: Vec<RangeTombstone>,
-    /// Of all of them; made when first needed.
+    /// The cover of all `ranges`, made when first needed.
     cover: OnceLock<Cover>,
     first_reads: FirstReads,
 }
 
-/// See the module. Filter and sketch stay in memory once they are read, and from the first read of a block on where its
-/// blocks lie; but for what of them is in parts.
+/// An open table. Filter and sketch stay in memory once they were read, and so does the index from the first read of a
+/// block on. Those in parts are in the block cache instead.
 pub(crate) struct Table {
     fs: Arc<dyn FileSystem>,
     file: Arc<TableFile>,
@@ -384,7 +384,8 @@ impl Table {
         self.summary.seqno_min.max(self.info.given_seqno)
     }
 
-    /// The number that counts for an entry with this one.
+    /// The sequence number that counts for an entry with this one in the file. In a file that was taken in, that is the
+    /// number that the manifest gives.
     pub(super) fn seqno_of(&self, in_file: Seqno) -> Seqno {
         in_file.max(self.info.given_seqno)
     }
@@ -394,8 +395,8 @@ impl Table {
         self.summary.user_bytes
     }
 
-    /// Counts a scan that came here; whether a merge may pay by now: when one table less for all scans so far pays for
-    /// merging this one, and at each doubling, for it may have been too little for its neighbours.
+    /// Counts a scan of this table. True when a merge may pay: when the scans so far would have saved what merging this
+    /// table costs, and again at each doubling, since its neighbours may have cost too much before.
     pub fn note_scan(&self) -> bool {
         let scans = self.scans.load(Ordering::Relaxed) + 1;
         self.scans.store(scans, Ordering::Relaxed);
@@ -403,7 +404,7 @@ impl Table {
         self.signal(scans.is_multiple_of(enough) && (scans / enough).is_power_of_two())
     }
 
-    /// Counts steps of scans over deleted keys of this table; whether a merge may pay by now, at each doubling.
+    /// Counts steps of scans over deleted keys of this table. True when a merge may pay, and again at each doubling.
     pub fn note_deleted(&self, steps: u64) -> bool {
         let before = self.deleted_steps.load(Ordering::Relaxed);
         self.deleted_steps.store(before + steps, Ordering::Relaxed);
@@ -459,12 +460,12 @@ impl Table {
         contents.prefix_bytes != prefix_bytes as u64 || contents.filter.may_contain(probe)
     }
 
-    /// Memory for what stays of the filter, in bytes.
+    /// Bytes of the filter that stay in memory.
     pub fn filter_bytes(&self) -> u64 {
         self.contents.get().map_or(0, Contents::filter_bytes)
     }
 
-    /// Memory for what stays of the index, in bytes.
+    /// Bytes of the index that stay in memory.
     pub fn index_bytes(&self) -> u64 {
         self.contents.get().map_or(0, Contents::index_bytes)
     }
@@ -922,7 +923,7 @@ fn filled<E>(
 ) -> std::result::Result<Arc<[u8]>, E> {
     let mut memory = spare::take(len);
     let bytes = Arc::get_mut(&mut memory).and_then(|memory| memory.get_mut(..len));
-    fill(bytes.expect("it is nobody else's, and no shorter"))?;
+    fill(bytes.expect("it has one owner, and is no shorter"))?;
     Ok(memory)
 }
 
