@@ -34,7 +34,7 @@ pub struct CommandSpec {
 pub enum Run {
     /// Runs under the locks that [`CommandSpec::locks`] asks for.
     Call(Handler),
-    /// Answers from the entry under its first key, and changes nothing but that this was used.
+    /// Answers from the entry under its first key, and changes nothing but its access stamp.
     Read(Answer),
     /// Has subcommands; alone it is only the first word.
     Container(&'static [&'static CommandSpec]),

@@ -119,7 +119,7 @@ pub(crate) use {choice, flag, integer, optional_path, size, text};
 const BIND_ADDRESSES_MAX: usize = 16;
 /// More percentiles would make every INFO long.
 const PERCENTILES_MAX: usize = 32;
-/// Far more than anybody reads.
+/// More than a schedule of saves needs.
 const SAVE_POINTS_MAX: usize = 64;
 /// The letters of `notify-keyspace-events`, in the order CONFIG GET shows them, and those that `A` stands for.
 const EVENT_CLASSES: &str = "g$lshzxetdnKEm";

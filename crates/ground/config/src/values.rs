@@ -512,7 +512,7 @@ mod tests {
 }
 
 choices! {
-    /// The least important messages that the log has.
+    /// The lowest level of messages that the log has.
     LogLevel {
         /// Everything.
         Debug = "debug",

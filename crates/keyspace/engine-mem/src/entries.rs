@@ -64,7 +64,7 @@ pub enum Compacted {
     LastLines,
 }
 
-/// All entries of a shard. Where they are comes first, for the line of memory that a read needs.
+/// All entries of a shard. The pages come first, so that they lie in the cache line that a read needs.
 #[repr(C)]
 pub struct Entries {
     pages: Pages<Bytes>,
@@ -76,7 +76,7 @@ pub struct Entries {
     tier: Option<Arc<dyn ValueTier>>,
 }
 
-/// Memory of a buffer for edits that is kept.
+/// Longest buffer for edits that is kept for the next edit.
 const SCRATCH_BYTES_MAX: usize = 64 << 10;
 
 impl Entries {
@@ -594,7 +594,7 @@ impl Entries {
         moved
     }
 
-    /// Keeps the memory of a buffer for the next edit, unless it is a rarely needed lot.
+    /// Keeps the memory of a buffer for the next edit, unless it is more than most edits need.
     fn keep_scratch(&mut self, mut scratch: Vec<u8>) {
         if scratch.capacity() <= SCRATCH_BYTES_MAX {
             scratch.clear();

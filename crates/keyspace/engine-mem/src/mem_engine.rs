@@ -33,7 +33,7 @@ const CELL_COST_BYTES: usize = 7;
 /// What an expiration costs in the index.
 const ITEM_COST_BYTES: usize = 5;
 
-/// How many entries ahead those are asked for that are visited in the order of the table.
+/// A visit in the order of the table prefetches an entry this many entries ahead.
 const VISIT_PREFETCH_COUNT: usize = 12;
 
 /// Items of the expiration index looked at per key that [`Engine::due`] may give, at most: most items of a list that is
@@ -50,7 +50,7 @@ pub(crate) struct Detached {
     pub(crate) in_cut: bool,
 }
 
-/// The storage of one shard. What a read needs whose way is known is its first line of memory.
+/// The storage of one shard. Its first cache line has what a read needs whose way is known.
 #[repr(C, align(64))]
 pub struct MemEngine {
     hints: Arc<MemHints>,
@@ -66,9 +66,9 @@ pub struct MemEngine {
     pub(crate) hasher: KeyHasher,
     pub(crate) memory: Arc<MemoryUse>,
     pub(crate) rng: Rng,
-    /// What the stamps follow.
+    /// Whether stamps say when an entry was used last, or how often.
     stamp_mode: Arc<SharedStampMode>,
-    /// Up to where collections are packed.
+    /// Limits up to which collections are packed.
     limits: Arc<Limits>,
     /// The mark of the running or last checkpoint.
     pub(crate) mark: Mark,
@@ -457,7 +457,7 @@ impl MemEngine {
         left
     }
 
-    /// Takes over what was found on the way to a key, which need not be looked up then.
+    /// Remembers what a way has found, so that the key is not looked up again.
     #[inline]
     pub fn follow(&mut self, key: &Key<'_>, way: &Way) {
         if let Some(found) = self.hints.end_of(way) {
@@ -480,10 +480,9 @@ impl MemEngine {
         self.hints.end_of(way).map(|found| found.handle)
     }
 
-    /// Has `answer` look at what [`Engine::read`] gives, unless that is compressed or takes I/O: `None` then, with
-    /// nothing done. It may decline what is [`Seen::Away`] with `None`, and is called again if there is a copy.
-    /// `way` is one to the key, if any was gone. Inlined where it is called, so that the entry need not be put together
-    /// in memory.
+    /// Calls `answer` with what [`Engine::read`] gives. `None`, with nothing done, if that is compressed or takes I/O.
+    /// `answer` may decline what is [`Seen::Away`] with `None`, and is called again if memory has a copy. `way` leads
+    /// to the key, if one was found before. Inlined, so that the entry need not be put together in memory.
     #[inline]
     pub fn read_as_it_is<R>(
         &mut self,

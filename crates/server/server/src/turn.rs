@@ -174,7 +174,7 @@ impl<'t> Turn<'t> {
             }
             Ok(Err(Blocked::Refused)) => self.refused_by_log(scratch, connection, row, args),
             Ok(Err(Blocked::Shard)) if self.is_kept_by_script(row) => {
-                // Its locks are those of the script, most probably.
+                // The script most probably holds the locks that it needs.
                 let text = self.scripts().running.kind().busy();
                 connection.session.locks_all = false;
                 command::gate::reject(&mut connection.session, self.stats, row, text.as_bytes(), &mut connection.reply);
@@ -549,8 +549,8 @@ impl<'t> Turn<'t> {
         }
     }
 
-    /// Whether nothing of a request changes entries but scripts that do not declare what they do: each of their
-    /// commands learns whether it may. Others are refused as a whole.
+    /// Whether only scripts that do not declare what they do may change entries here. Each command of theirs learns
+    /// whether it may; other requests are refused as a whole.
     #[cold]
     fn learns_from_commands(&self, session: &Session, row: &Row, args: &Args<'_>) -> bool {
         let learns = |row: &Row, args: &Args<'_>| {
@@ -605,7 +605,7 @@ impl<'t> Turn<'t> {
         room
     }
 
-    /// Shows watchers a request; EXEC comes after the requests it runs.
+    /// Shows a request to clients that MONITOR; EXEC comes after the requests that it runs.
     #[cold]
     fn show(&self, session: &Session, row: &Row, args: &Args<'_>) {
         if row.spec.locks == Locks::Queue
@@ -636,7 +636,7 @@ impl<'t> Turn<'t> {
                 });
             }
             Locks::Cursor(index) => {
-                // A cursor that is none is the command's to refuse; until then any shard will do.
+                // The command refuses a malformed cursor, and any shard does for that.
                 let text = args.bytes(index).and_then(|text| std::str::from_utf8(text).ok());
                 set.insert(store.shard_of_cursor(text.and_then(|text| text.parse().ok()).unwrap_or(0)));
             }

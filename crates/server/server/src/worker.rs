@@ -15,8 +15,8 @@
 //!     log syncs after the last of them: one sync for all requests that arrived meanwhile, for at most 2 ms. When no
 //!     client sends while a sync runs, the next sync is put off until the replies that this one releases are sent. Else
 //!     two halves of the clients would alternate, with twice as many syncs.
-//! W5. A turn ends early when it has lasted long or has produced much output, and a reply is sent in pieces, a long one
-//!     of a collection also written in pieces (`command::work::reply`): no client keeps the worker long.
+//! W5. No client keeps the worker long. A turn ends early when it has lasted long or has produced much output. A reply
+//!     is sent in pieces, and a long one of a collection is also written in pieces (`command::work::reply`).
 //! W6. A TLS handshake takes a tenth of a millisecond to some milliseconds of processor time. Handshakes have a list
 //!     and a time of their own in each turn, so that a storm of new connections delays the requests of others by one
 //!     handshake a turn.
@@ -444,7 +444,7 @@ impl Worker {
         let data_bytes = self.shared.store.memory.total();
         self.executor.limit_backlogs(self.memory.backlog_bytes_max(data_bytes));
         self.executor.limit_receiving(self.memory.receiving_bytes_max(data_bytes));
-        // Again and not only when a charge changes: looks for clients to close keep some time between them.
+        // Also when no charge has changed: searches for clients to close are spaced in time, and one may be due.
         self.evict();
     }
 
@@ -519,7 +519,7 @@ impl Worker {
         }
     }
 
-    /// The seconds after which the connection is to be closed because it is stuck, when they are over.
+    /// If the connection has been stuck for longer than its limit: that limit, in seconds.
     fn stuck_seconds(&mut self, id: usize, now: UnixMs) -> Option<i64> {
         let wire = self.wires.get(id).and_then(Option::as_ref)?;
         let is_refused = wire.readable && self.executor.awaits_reader(id) && !self.executor.has_backlog_room(id);

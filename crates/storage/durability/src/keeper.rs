@@ -612,7 +612,7 @@ impl Durability {
 
     // ---- By a replica.
 
-    /// Says that [`Durability::begin_replacing`] follows: from here on the log is none to rely on.
+    /// Announces [`Durability::begin_replacing`]: from now on, do not rely on the log.
     pub fn intend_replacing(&self) {
         self.is_replacing.store(true, Ordering::Release);
     }

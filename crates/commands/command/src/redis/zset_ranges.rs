@@ -117,7 +117,7 @@ impl<'a> Asked<'a> {
         Ok(Self { range: range(ctx, by, ends, is_reversed)?, limit, is_reversed, with_scores })
     }
 
-    /// Where the entries are that it asks for.
+    /// The ranks of the entries that it asks for.
     fn places(&self, encoding: Encoding, view: &View<'_>) -> Places {
         let ranks = self.limit.of(self.range.ranks(view, self.is_reversed), self.is_reversed, encoding);
         Places { ranks, is_reversed: self.is_reversed }

@@ -499,8 +499,8 @@ impl Stack {
     }
 
     /// Compiles a text, and pushes the function; false, with the message on top, when it is wrong. `name` is a string
-    /// on the stack: the parser holds it by nothing else (CVE-2025-49844). Compiled code is read as text, which it is
-    /// not.
+    /// on the stack: the parser holds it by nothing else (CVE-2025-49844). Compiled code is parsed as text, and so
+    /// refused.
     pub fn load(&mut self, text: i32, name: &CStr) -> bool {
         self.push_value(text);
         if self.bytes_at(-1).starts_with(&[0x1B]) {
