@@ -1,5 +1,5 @@
-//! Prose that a busy engineer can read: comments and pages avoid a list of phrases, sentences are short, lines fit a
-//! screen.
+//! Prose that a busy engineer can read: comments, messages and pages avoid a list of phrases, sentences are short, lines
+//! fit a screen.
 
 use crate::tree::{self, SourceFile};
 
@@ -58,6 +58,22 @@ fn prose<'a>(file: &SourceFile, line: &'a str) -> Option<&'a str> {
     line.trim_start().starts_with(comment).then_some(line)
 }
 
+/// The strings of a line of program text: what users and operators read.
+fn messages(line: &str) -> impl Iterator<Item = &str> {
+    line.split('"').skip(1).step_by(2)
+}
+
+/// Where the tests of a file begin: they talk to no user.
+fn program_end(file: &SourceFile) -> usize {
+    let is_tests = file.path.contains("/tests/") || file.path.ends_with("tests.rs");
+    match file.extension() {
+        "rs" if file.path.starts_with("crates/") && !is_tests => {
+            file.lines().find(|(_, line)| *line == "#[cfg(test)]").map_or(usize::MAX, |(n, _)| n)
+        }
+        _ => 0,
+    }
+}
+
 /// The first phrase of the list in a text, with what to write instead. "so long as" and the like are fine.
 fn phrase(text: &str) -> Option<&'static (&'static str, &'static str)> {
     let lower = text.to_lowercase();
@@ -113,7 +129,7 @@ fn split(paragraph: &str) -> Vec<String> {
 
 /// Every offence of a file.
 fn offences(file: &SourceFile) -> Vec<String> {
-    let mut found = Vec::new();
+    let (mut found, program_end) = (Vec::new(), program_end(file));
     for (number, line) in file.lines() {
         let is_row = file.extension() == "md" && (line.starts_with('|') || line.contains("]("));
         let is_indented = file.extension() == "md" && line.starts_with("    ");
@@ -123,7 +139,12 @@ fn offences(file: &SourceFile) -> Vec<String> {
         if line.chars().count() > COLUMNS_MAX && !is_row && !is_indented && !has_text {
             found.push(format!("{}:{number}: longer than {COLUMNS_MAX} columns", file.path));
         }
-        if let Some((phrase, better)) = prose(file, line).and_then(phrase) {
+        let found_here = match prose(file, line) {
+            Some(text) => phrase(text),
+            None if number < program_end => messages(line).find_map(phrase),
+            None => None,
+        };
+        if let Some((phrase, better)) = found_here {
             found.push(format!("{}:{number}: \"{phrase}\" (write: {better}): {}", file.path, line.trim()));
         }
     }
@@ -155,6 +176,8 @@ fn offences_are_seen() {
     assert_eq!(offences(&page(&format!("{}\n", "x".repeat(COLUMNS_MAX + 1)))).len(), 1);
     let code = SourceFile { path: "x.rs".to_string(), text: "let nobody = 1;\n// nobody reads\n".to_string() };
     assert_eq!(offences(&code).len(), 1);
+    let text = "let nobody = f(\"nobody reads\", 'x', \"all read\");\n#[cfg(test)]\nmod tests {\n\"nobody\" }\n";
+    assert_eq!(offences(&SourceFile { path: "crates/x.rs".to_string(), text: text.to_string() }).len(), 1);
 }
 
 /// The most lines of the page that a visitor reads first.

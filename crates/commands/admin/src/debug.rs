@@ -229,7 +229,7 @@ fn help(ctx: &mut Ctx<'_>) {
             "DISK FLUSH",
             "    Have databases on disk flushed, soon.",
             "DISK DROP <bytes>",
-            "    Forget so many bytes of each shard's entries that are the same on disk.",
+            "    Forget this many bytes of each shard's entries that are the same on disk.",
             "OBJECT <key> [fast]",
             "    Tell how the value under the key is stored.",
             "SET-ACTIVE-EXPIRE <0|1>",

@@ -63,7 +63,7 @@ impl Row {
             _ => 0,
         };
         let arity = if matches!(spec.run, Run::Call(_) | Run::Read(_)) { spec.arity } else { 0 };
-        let arity = i8::try_from(arity).expect("no command has so many arguments of its own");
+        let arity = i8::try_from(arity).expect("a command has few arguments of its own");
         // PFCOUNT stores what it has counted.
         let edits = spec.keys.iter().any(|key| key.flags.contains(KeyFlags::RW));
         let writes = match edits || spec.flags.contains(Flags::WRITE) {

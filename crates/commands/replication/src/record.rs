@@ -101,7 +101,7 @@ impl<R: Read> Records<R> {
             Some((b'#', text)) => Ok(annotation(text)),
             Some((b'*', digits)) => {
                 let count = number(digits).filter(|count| *count > 0);
-                let count = count.ok_or(Bad::Form { offset: begin, expected: "a number of words behind *" })?;
+                let count = count.ok_or(Bad::Form { offset: begin, expected: "a number of words after *" })?;
                 self.read_words(begin, count)
             }
             _ => Err(Bad::Form { offset: begin, expected: "a command, which begins with *" }),
@@ -118,7 +118,7 @@ impl<R: Read> Records<R> {
                 Some((b'$', digits)) => number(digits),
                 _ => None,
             };
-            let len = len.ok_or(Bad::Form { offset, expected: "the length of a word behind $" })?;
+            let len = len.ok_or(Bad::Form { offset, expected: "the length of a word after $" })?;
             let start = self.words.len();
             let read = (&mut self.input).take(len).read_to_end(&mut self.words)? as u64;
             let mut end = [0; 2];
@@ -241,8 +241,8 @@ mod tests {
             (b"\0\0\0\0", "begins with *"),
             (b"*0\r\n", "a number of words"),
             (b"*x\r\n", "a number of words"),
-            (b"*1\r\n:3\r\n", "behind $"),
-            (b"*1\r\n$-1\r\n", "behind $"),
+            (b"*1\r\n:3\r\n", "after $"),
+            (b"*1\r\n$-1\r\n", "after $"),
             (b"*1\r\n$2\r\nabc\r\n", "as long as is said"),
             (&[b'*'; 2000], "the end of a line"),
         ] {

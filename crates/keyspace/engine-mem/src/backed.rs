@@ -48,7 +48,7 @@ impl MemEngine {
     /// When the keyspace has entries.
     pub fn back(&mut self, id: KeyspaceId, rows: Arc<dyn Rows>, stored: Counts, keeper: Arc<dyn Keeper>) {
         let space = self.ensure_space(id);
-        assert!(space.table.len() == 0 && space.backed.is_none(), "rows go behind an empty keyspace");
+        assert!(space.table.len() == 0 && space.backed.is_none(), "only an empty keyspace gets rows");
         space.backed = Some(Box::new(Backed::new(rows, stored, keeper)));
         self.has_backed = true;
         self.look_who_watches();

@@ -130,7 +130,7 @@ pub fn set_all<'a>(
     }
     let new = match ks.edit(key, Type::Hash, &changes, Known::Nothing) {
         Ok(Edited { before, left: Left::Elements(after) }) => Ok(after.saturating_sub(before) as usize),
-        Ok(_) => unreachable!("fields were set, and of a hash it is told how many it has"),
+        Ok(_) => unreachable!("fields were set, and an edit of a hash counts its fields"),
         Err(_) => set_seen(ks, key, &changes),
     };
     ks.give_buffer(changes);

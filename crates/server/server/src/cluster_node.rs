@@ -50,7 +50,7 @@ fn address(cluster: &Cluster, settings: &Settings) -> String {
         "" => own_address(&cluster.servers()).map(|ip| ip.to_string()).unwrap_or_else(|error| {
             let address = "127.0.0.1";
             tracing::warn!(
-                "no address of this host leads to ZooKeeper ({error}): clients are told {address}; set arcus-public-ip"
+                "no address of this host leads to ZooKeeper ({error}): clients receive {address}; set arcus-public-ip"
             );
             address.to_owned()
         }),

@@ -74,7 +74,7 @@ pub enum DirectoryError {
     },
     /// Another server keeps its data there.
     #[error(
-        "data directory {} holds {what}, and no data of Onggi. {}To start with an empty database beside these files, pass \
+        "data directory {} holds {what}, and no data of Onggi. {}To start with an empty database next to these files, pass \
          --ignore-foreign-files yes",
         path.display(),
         import_advice(path, import.as_deref())

@@ -413,7 +413,7 @@ impl Preset {
                 })?;
                 let engine = arcus_engine(&program).ok_or_else(|| {
                     BenchError::Usage(format!(
-                        "preset arcus: no default_engine.so beside {}: set ARCUS_ENGINE",
+                        "preset arcus: no default_engine.so next to {}: set ARCUS_ENGINE",
                         program.display()
                     ))
                 })?;

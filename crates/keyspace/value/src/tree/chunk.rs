@@ -178,7 +178,7 @@ impl Chunk {
             *bytes = copied(exact(len + slack(len)), &[(0, head), (gap.end, tail)]);
         }
         self.len = len;
-        let Some(bytes) = Arc::get_mut(self.plain()) else { unreachable!("nobody else holds it") };
+        let Some(bytes) = Arc::get_mut(self.plain()) else { unreachable!("it has one owner") };
         if stays && range.end != gap.end {
             bytes.copy_within(range.end..old_len, gap.end);
         }
@@ -193,7 +193,7 @@ impl Chunk {
         if !is_own(bytes) {
             *bytes = copied(bytes.len(), &[(0, &bytes[..len])]);
         }
-        let Some(bytes) = Arc::get_mut(bytes) else { unreachable!("nobody else holds it") };
+        let Some(bytes) = Arc::get_mut(bytes) else { unreachable!("it has one owner") };
         &mut bytes[..len]
     }
 

@@ -46,7 +46,7 @@ const ITSELF_BYTES_MAX: usize = 64 << 10;
 const AHEAD_BYTES: usize = 512 << 10;
 /// Writes of at least this size get no zeros ahead: the zeros would cost what they save.
 const AHEAD_OF_BYTES_MAX: usize = AHEAD_BYTES / 2;
-const _: () = assert!(HEADER_BYTES == BLOCK as u64, "the first frame lies in the block behind the header");
+const _: () = assert!(HEADER_BYTES == BLOCK as u64, "the first frame lies in the block after the header");
 const _: () = assert!(
     PIECE_BYTES + CHUNK_BYTES + BLOCK <= HUGE_PAGE_BYTES,
     "a piece, what makes it one, and the block it begins in"

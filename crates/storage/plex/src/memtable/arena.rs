@@ -56,7 +56,7 @@ impl Place {
     }
 
     fn own(chunk: u32) -> Self {
-        assert!(chunk < IS_OWN, "so many long entries would be 256 TiB");
+        assert!(chunk < IS_OWN, "that many long entries would be 256 TiB");
         Self(IS_OWN | chunk)
     }
 

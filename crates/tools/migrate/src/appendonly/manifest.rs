@@ -18,7 +18,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Vec<PathBuf>, MigrateErro
         let File { name, sequence, kind } =
             parse_line(line).ok_or_else(|| refuse("`file NAME seq NUMBER type b|i|h`"))?;
         if name.is_empty() || name.contains('/') {
-            return Err(refuse("the name of a file beside the manifest"));
+            return Err(refuse("the name of a file next to the manifest"));
         }
         let file = path.with_file_name(&name);
         match kind.as_str() {
@@ -103,7 +103,7 @@ mod tests {
             ("file a seq x type b", "line 1"),
             ("file a seq 1 type b\nfile b seq 2 type b", "line 2: expected one base file"),
             ("file a seq 2 type i\nfile b seq 2 type i", "ascending"),
-            ("file ../a seq 2 type i", "beside the manifest"),
+            ("file ../a seq 2 type i", "next to the manifest"),
             ("file a seq 2 type q", "type b, i or h"),
             ("file \"a seq 2 type i", "line 1"),
             ("file a seq 2", "line 1"),
