@@ -10,6 +10,7 @@
 //!                               +--> prose          comments and pages in plain words, lines that fit a screen
 //!                               +--> field          each fault found in the field names a test that exists
 //!                               +--> newcomer       three questions are answered in few files
+//!                               +--> examples       examples of formats have the bytes of golden files
 //!                               +--> links          links and `docs/` paths lead somewhere
 //! ```
 
@@ -18,6 +19,7 @@
 
 mod circles;
 mod dependencies;
+mod examples;
 mod field;
 mod graph;
 mod links;
