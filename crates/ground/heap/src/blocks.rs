@@ -370,7 +370,7 @@ impl Blocks {
     /// Parts a raw block in two, of which the first has `size` bytes, and gives the second.
     ///
     /// # Panics
-    /// Not with a size that is a multiple of [`GRAIN_BYTES`] and leaves each of them the least size.
+    /// If `size` is no multiple of [`GRAIN_BYTES`], or one of the two would be below the least size.
     pub fn part(&mut self, place: Place, size: usize) -> Place {
         let header = self.read(place);
         let whole = (header & !FLAGS) as usize;

@@ -464,7 +464,7 @@ impl<B: Backing> Pages<B> {
         let free_bytes = |class: usize| {
             let Class { live, carved, .. } = self.classes[class];
             let bytes = (carved - live) as usize * self.slot_granules[class] as usize * B::GRANULE_BYTES;
-            // Nothing but free slots is worth giving back however little it is.
+            // A class without live slots gives its memory back, however little it is.
             if live == 0 && carved > 0 { bytes.max(LINE_OF_SYSTEM_BYTES) } else { bytes }
         };
         let Some(class) = (0..self.classes.len()).max_by_key(|&class| free_bytes(class)) else { return false };

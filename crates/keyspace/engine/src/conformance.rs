@@ -69,7 +69,7 @@ pub fn check<E: Engine>(seed: u64, effort: Effort, make: impl FnOnce(KeyHasher) 
     drop(context);
 }
 
-/// A CAS id of the engine, which is empty and stays so; the model continues from it.
+/// A CAS id that the engine gives to an entry, which is removed again; the model continues from this id.
 fn some_cas_id<E: Engine>(engine: &mut E, hasher: &KeyHasher) -> u64 {
     let key = Key::new(hasher, KeyspaceId(0), b"key");
     let (kind, encoding, value, fields) = (Type::String, Encoding::PLAIN, Value::Bytes(b""), ExtFields::NONE);

@@ -563,7 +563,7 @@ impl Durability {
         result.and(written).map_err(|error| error.to_string())
     }
 
-    /// stop-writes-on-bgsave-error.
+    /// Applies `stop-writes-on-bgsave-error`: refuses writes while checkpoints fail, and only then.
     fn refuse_writes_if_failing(&self) {
         let gate = &self.parts.store.gate;
         let policy = self.policy.read();

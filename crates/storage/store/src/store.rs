@@ -77,7 +77,7 @@ pub struct Store {
     pub(crate) budget: Budget,
     /// Which values are compressed, and how.
     pub compression: Compression,
-    /// Up to where collections are packed.
+    /// Limits up to which collections are packed.
     pub packed: Arc<Limits>,
     /// Whether upkeep removes expired entries; see [`Store::set_active_expiration`].
     pub(crate) active_expiration: AtomicBool,
@@ -87,7 +87,7 @@ pub struct Store {
     pub(crate) walk: Walk,
     /// Notices for clients.
     pub notices: Notices,
-    /// What stands before all commands: loading, and writes refused.
+    /// What refuses commands: loading, failing writes, a busy script.
     pub gate: Gate,
     /// From where on the log counts; set before replay.
     pub(crate) recovery_points: RwLock<RecoveryPoints>,

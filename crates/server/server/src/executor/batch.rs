@@ -29,7 +29,7 @@ impl Executor {
         self.own_inputs.clear();
     }
 
-    /// Has the elements loaded that requests in a row name of one collection.
+    /// Prefetches the elements of one collection that consecutive requests name.
     #[inline(never)]
     fn load_elements(&self) {
         let mut first = 0;

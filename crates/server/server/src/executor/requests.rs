@@ -362,7 +362,7 @@ impl Executor {
     }
 }
 
-/// What a request asks for whose opening is not known, which it is then.
+/// What a request asks for whose opening was unknown; from then on it is known.
 #[cold]
 #[inline(never)]
 fn look_up(

@@ -534,13 +534,13 @@ impl Ranges {
         by_gain.into_iter().find(|range| !range.is_busy(now))
     }
 
-    /// The range that no merge is in with most runs.
+    /// Of the ranges without a running merge, the one with most runs.
     pub fn most_crowded(&self, now: &Now<'_>) -> Option<&Reach> {
         let by_runs = self.crowds.iter().rev().filter_map(|(_, start)| self.by_start.get(start));
         by_runs.into_iter().find(|range| !range.is_busy(now))
     }
 
-    /// Runs of the range that has most, above the last.
+    /// How many runs above the last the range with most of them has.
     pub fn runs_most(&self) -> usize {
         self.crowds.last().map_or(0, |(runs, _)| *runs)
     }

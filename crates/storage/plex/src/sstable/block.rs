@@ -112,7 +112,7 @@ impl Block {
         Self::of_memory(bytes.into(), bytes.len())
     }
 
-    /// The same of the first `len` bytes of memory; the rest is what the block has to spare.
+    /// A block of the first `len` bytes of memory; the rest is spare. `None` if they cannot be a block.
     pub fn of_memory(memory: Arc<[u8]>, len: usize) -> Option<Self> {
         let bytes = memory.get(..len)?;
         let count_at = bytes.len().checked_sub(4)?;
@@ -131,7 +131,7 @@ impl Block {
         Self { bytes: bytes.into(), entries_end: 0, restart_count: 0 }
     }
 
-    /// All of its bytes, of one that is [`opaque`](Self::opaque).
+    /// All bytes of a block made by [`opaque`](Self::opaque).
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -201,7 +201,7 @@ impl Block {
                 prefetch(&self.bytes, head.value.end + ahead * len);
             }
             key_len = head.shared + head.key.len();
-            // With more in common with the entry before than that has with `key`, it is before the place, too.
+            // An entry that shares more with the one before it than that one shares with `key` is before the place too.
             if head.shared <= common {
                 let (own, rest) = (&self.bytes[head.key.clone()], &key[head.shared..]);
                 if key::compare((own, head.seqno), (rest, seqno)).is_ge() {

@@ -44,7 +44,7 @@ pub(super) enum Ended {
     Again,
 }
 
-/// Where items of a queue stand: the first and the last one's sequence. An empty one has its last before its first.
+/// The sequence numbers of a queue's first and last item. In an empty queue the last is before the first.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     first: u64,
