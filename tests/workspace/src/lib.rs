@@ -11,6 +11,7 @@
 //!                               +--> field          each fault found in the field names a test that exists
 //!                               +--> newcomer       three questions are answered in few files
 //!                               +--> examples       examples of formats have the bytes of golden files
+//!                               +--> commits        the hook for messages of commits refuses what it should
 //!                               +--> links          links and `docs/` paths lead somewhere
 //! ```
 
@@ -18,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod circles;
+mod commits;
 mod dependencies;
 mod examples;
 mod field;
