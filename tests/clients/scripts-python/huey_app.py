@@ -20,7 +20,7 @@ def run(h):
                                    max_delay=0.05, check_worker_health=False, **options)
 
     def schedules():
-        # Without the errors of tries that are followed by another, which a client that looks early would take for the end.
+        # Without the errors of tries that another one follows: a client that looks early would take them for the end.
         app = RedisHuey("plain", connection_pool=client.connection_pool, blocking=True, read_timeout=1,
                         store_intermediate_errors=False)
 
