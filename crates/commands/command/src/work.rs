@@ -12,6 +12,7 @@
 //! The first three come before the change or the reply ([`steps`] says how, F1 to F4); the last comes after the
 //! command (P1 to P3 of [`reply`]). All count the memory that nothing but them keeps.
 
+mod begin;
 pub mod remote;
 pub mod reply;
 pub mod steps;

@@ -13,11 +13,9 @@
 //! P2. Nothing else of the connection runs, and no message is given to it, before the last piece is written.
 //! P3. Inside EXEC a reply is written whole.
 
-use crate::attempt::Attempt;
-use crate::error::{REPLY_TOO_LONG_TEXT, check_reply};
+use crate::error::REPLY_TOO_LONG_TEXT;
 use crate::limits::REPLY_BYTES_MAX;
-use crate::{Ctx, Stop};
-use engine::{Encoding, Key, SharedBig, Value};
+use engine::{Encoding, SharedBig};
 use proto::ReplyBuffer;
 use std::ops::Range;
 use value::{Big, Stored, reaper};
@@ -32,7 +30,7 @@ const ELEMENTS_MAX: usize = 4096;
 const PIECE_ELEMENTS_MAX: usize = 16_384;
 
 /// Writes the elements at these positions of a collection.
-type Write = dyn Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send;
+pub(super) type Write = dyn Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send;
 
 /// A collection that takes long to make, of others as they were when the command ran.
 pub trait Stepwise: Send {
@@ -65,6 +63,10 @@ pub trait LongReply: Send {
 pub struct ReplyRest(Box<dyn LongReply>);
 
 impl ReplyRest {
+    pub(super) fn new(reply: impl LongReply + 'static) -> Self {
+        Self(Box::new(reply))
+    }
+
     /// Appends the next piece, or does a step towards the first; false when it was the last.
     pub fn write_piece(&mut self, reply: &mut ReplyBuffer) -> bool {
         self.0.write_piece(reply)
@@ -82,7 +84,7 @@ pub(crate) fn held_bytes(tree: &SharedBig) -> usize {
 }
 
 /// Elements of one collection by their positions.
-struct Elements {
+pub(super) struct Elements {
     source: Source,
     elements: Range<usize>,
     write: Box<Write>,
@@ -93,6 +95,18 @@ enum Source {
     Tree(SharedBig),
     /// Not made yet; nothing is written yet.
     Stepwise(Box<dyn Stepwise>),
+}
+
+impl Elements {
+    /// Those of a tree.
+    pub(super) fn of(tree: SharedBig, elements: Range<usize>, write: Box<Write>) -> Self {
+        Self { source: Source::Tree(tree), elements, write }
+    }
+
+    /// All of a collection that is made first.
+    pub(super) fn stepwise(making: Box<dyn Stepwise>, write: Box<Write>) -> Self {
+        Self { source: Source::Stepwise(making), elements: 0..0, write }
+    }
 }
 
 impl LongReply for Elements {
@@ -141,9 +155,15 @@ impl LongReply for Elements {
 }
 
 /// A long string that was made for this reply.
-struct Text {
+pub(super) struct Text {
     bytes: Vec<u8>,
     written: usize,
+}
+
+impl Text {
+    pub(super) fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, written: 0 }
+    }
 }
 
 impl LongReply for Text {
@@ -168,92 +188,6 @@ impl Drop for Text {
         if self.bytes.capacity() > PIECE_BYTES {
             reaper::free(Box::new(std::mem::take(&mut self.bytes)));
         }
-    }
-}
-
-impl Ctx<'_> {
-    /// Replies a string, in pieces if it is long.
-    ///
-    /// # Errors
-    /// A reply inside EXEC that grows too long.
-    pub fn reply_text(&mut self, bytes: Vec<u8>) -> Result<(), Stop> {
-        if bytes.len() <= PIECE_BYTES {
-            self.reply.bulk(&bytes);
-            return Ok(());
-        }
-        self.reply_long(Text { bytes, written: 0 })
-    }
-
-    /// Whether a reply may be left unfinished; where a waiting command is served it may not, since its connection is
-    /// another one.
-    pub fn may_reply_in_pieces(&self) -> bool {
-        self.session.attempt == Attempt::First
-    }
-
-    /// Writes the elements of the collection under `key` that stand at these positions, by calling `write` with
-    /// stretches of them, one after the other. Of a tree only the first piece is written here; the rest follows when
-    /// the client has taken that. The count that stands before them is the caller's to write.
-    ///
-    /// `write` is given the elements' positions, in an order that the type defines; SMEMBERS shows how it is used.
-    ///
-    /// # Errors
-    /// Rows that have to be fetched first; a reply inside EXEC that grows too long.
-    pub fn reply_elements(
-        &mut self,
-        key: &Key<'_>,
-        elements: Range<usize>,
-        write: impl Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send + 'static,
-    ) -> Result<(), Stop> {
-        let Some(entry) = self.ks.peek_value(key)? else { return Ok(()) };
-        match entry.value {
-            Value::Big(tree) => {
-                let tree = tree.clone();
-                self.reply_tree(tree, elements, write)?;
-            }
-            value => write(entry.encoding, value.stored(), elements, self.reply),
-        }
-        check_reply(self.reply)
-    }
-
-    /// [`Ctx::reply_elements`] of a tree, which the key may have no more.
-    ///
-    /// # Errors
-    /// A reply inside EXEC that grows too long.
-    pub fn reply_tree(
-        &mut self,
-        tree: SharedBig,
-        elements: Range<usize>,
-        write: impl Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send + 'static,
-    ) -> Result<(), Stop> {
-        self.reply_long(Elements { source: Source::Tree(tree), elements, write: Box::new(write) })
-    }
-
-    /// Has a collection made, and writes its elements, as [`Ctx::reply_elements`] does, when it is.
-    ///
-    /// # Errors
-    /// A reply inside EXEC that grows too long.
-    pub fn reply_stepwise(
-        &mut self,
-        making: impl Stepwise + 'static,
-        write: impl Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send + 'static,
-    ) -> Result<(), Stop> {
-        self.reply_long(Elements { source: Source::Stepwise(Box::new(making)), elements: 0..0, write: Box::new(write) })
-    }
-
-    /// Writes the first piece; the rest follows when the client has taken that.
-    ///
-    /// # Errors
-    /// A reply inside EXEC that grows too long.
-    pub fn reply_long(&mut self, telling: impl LongReply + 'static) -> Result<(), Stop> {
-        let mut rest = ReplyRest(Box::new(telling));
-        let is_whole = self.session.running.is_some();
-        let mut goes_on = rest.write_piece(self.reply);
-        while goes_on && is_whole {
-            check_reply(self.reply)?;
-            goes_on = rest.write_piece(self.reply);
-        }
-        self.session.rest = Some(rest).filter(|_| goes_on);
-        Ok(())
     }
 }
 

@@ -16,9 +16,7 @@
 //!     thread that ends it wakes the connection.
 //! F4. Inside EXEC, and where a waiting command is served, everything is done at once.
 
-use crate::attempt::Attempt;
 use crate::work::reply::Stepwise;
-use crate::{Ctx, Stop};
 use engine::{SharedBig, SharedBytes};
 use std::any::Any;
 use value::{Progress, reaper};
@@ -53,6 +51,25 @@ pub struct PendingWork {
 }
 
 impl PendingWork {
+    /// Work that its request has begun for the `attempt`th time.
+    pub(super) fn new(work: impl Work, goes_on: bool, attempt: u32) -> Self {
+        Self { work: Some(Box::new(work)), goes_on, attempt }
+    }
+
+    /// How often work was begun for the request.
+    pub(super) fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// The work, when it is done and of this kind.
+    pub(super) fn take<W: Work>(&mut self) -> Option<Box<W>> {
+        if self.goes_on || !self.is::<W>() {
+            return None;
+        }
+        let work: Box<dyn Any> = self.work.take()?;
+        work.downcast().ok()
+    }
+
     /// Does a step; true while there is more to do, and false when the request is to run again.
     pub fn step(&mut self) -> bool {
         self.goes_on = self.goes_on && self.work.as_mut().is_some_and(|work| work.step());
@@ -82,43 +99,6 @@ impl PendingWork {
     /// The memory that nothing but this keeps.
     pub fn held_bytes(&self) -> usize {
         self.work.as_ref().map_or(0, |work| work.held_bytes())
-    }
-}
-
-impl Ctx<'_> {
-    /// The work that this request has begun before, when it is done and of this kind. Whether it was done with what is
-    /// there now, the caller has to see.
-    pub fn take_work<W: Work>(&mut self) -> Option<Box<W>> {
-        let pending = self.session.pending.as_mut().filter(|pending| !pending.goes_on && pending.is::<W>())?;
-        let work: Box<dyn Any> = pending.work.take()?;
-        work.downcast().ok()
-    }
-
-    /// Whether [`Ctx::begin_work`] may be called.
-    pub fn may_begin_work(&self) -> bool {
-        let attempt = self.session.pending.as_ref().map_or(0, |pending| pending.attempt);
-        self.session.running.is_none() && self.session.attempt == Attempt::First && attempt < ATTEMPTS_MAX
-    }
-
-    /// Has the work done, and the request run again from its start. It has changed nothing.
-    pub fn begin_work(&mut self, work: impl Work) -> Stop {
-        let attempt = self.session.pending.as_ref().map_or(0, |pending| pending.attempt).saturating_add(1);
-        self.session.pending = Some(PendingWork { work: Some(Box::new(work)), goes_on: true, attempt });
-        Stop::Fetch
-    }
-
-    /// Keeps what a request has read so far, and has it run again after others, to read more. It has changed nothing.
-    pub fn pause(&mut self, so_far: impl Work) -> Stop {
-        let attempt = self.session.pending.as_ref().map_or(0, |pending| pending.attempt);
-        self.session.pending = Some(PendingWork { work: Some(Box::new(so_far)), goes_on: true, attempt });
-        Stop::Fetch
-    }
-
-    /// Keeps work that needs rows, which were asked for. When they are there, the request runs again.
-    pub fn keep_work(&mut self, work: impl Work) -> Stop {
-        let attempt = self.session.pending.as_ref().map_or(1, |pending| pending.attempt);
-        self.session.pending = Some(PendingWork { work: Some(Box::new(work)), goes_on: false, attempt });
-        Stop::Fetch
     }
 }
 
