@@ -150,7 +150,7 @@ fn commands_that_change_the_server_are_in_the_log() {
     let (input, spans) = (b"x y z", [Span::new(0, 1).unwrap(), Span::new(2, 1).unwrap(), Span::new(4, 1).unwrap()]);
     let args = Args::new(input, &spans, &[]);
     let rows = server.shared.table.rows();
-    let noted = |name: &str| rows.iter().any(|(row, spec)| row == name && notes(row, spec, &args));
+    let noted = |name: &str| rows.iter().any(|(row, spec)| row == name && notes(row, spec.flags, &args));
     for name in [
         "acl|deluser",
         "acl|load",
@@ -185,7 +185,7 @@ fn commands_that_change_the_server_are_in_the_log() {
     ] {
         assert!(noted(name), "{name}");
     }
-    let quiet = rows.iter().filter(|(name, spec)| spec.flags.contains(Flags::ADMIN) && !notes(name, spec, &args));
+    let quiet = rows.iter().filter(|(name, spec)| spec.flags.contains(Flags::ADMIN) && !notes(name, spec.flags, &args));
     let quiet: Vec<&str> = quiet.map(|(name, _)| name.as_str()).collect();
     for name in ["acl|list", "client|list", "config|get", "slowlog|get"] {
         assert!(quiet.contains(&name), "{name}: {quiet:?}");

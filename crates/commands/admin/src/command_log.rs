@@ -4,7 +4,7 @@
 use crate::hot_key_session::HotKeySession;
 use crate::hot_keys::{HotKeys, LONG_CALL_NS};
 use crate::latency::LatencyMonitor;
-use command::call::{Done, Observer};
+use command::observer::{Done, Observer};
 use command::login::redacted;
 use command::sampler;
 use command::stats::WorkerStats;
@@ -127,7 +127,7 @@ impl CommandLog {
     fn offer(&self, reason: Reason, done: &Done<'_>, amount: u64) {
         let log = self.log(reason);
         let over = u64::try_from(log.threshold.load(Ordering::Relaxed)).is_ok_and(|threshold| amount >= threshold);
-        if !over || done.spec.flags.contains(command::Flags::SKIP_COMMANDLOG) {
+        if !over || done.flags.contains(command::Flags::SKIP_COMMANDLOG) {
             return;
         }
         let entry = Entry {
@@ -135,8 +135,8 @@ impl CommandLog {
             at_seconds: done.now / 1000,
             amount,
             arguments: shortened(done),
-            address: done.session.info.address.to_string(),
-            name: done.session.info.names().name.into(),
+            address: done.client.address.to_string(),
+            name: done.client.names().name.into(),
         };
         let (entries, next_id) = &mut *log.entries.lock();
         entries.push_front(Arc::new(Entry { id: *next_id, ..entry }));
@@ -192,7 +192,7 @@ impl CommandLog {
 
     fn slow_call(&self, done: &Done<'_>) {
         self.offer(Reason::Slow, done, done.duration_ns / 1000);
-        let event = if done.spec.flags.contains(command::Flags::FAST) { "fast-command" } else { "command" };
+        let event = if done.flags.contains(command::Flags::FAST) { "fast-command" } else { "command" };
         self.latency.record(event, done.now / 1000, done.duration_ns / 1_000_000);
     }
 }

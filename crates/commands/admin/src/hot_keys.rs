@@ -17,8 +17,8 @@
 //! A key's stripe follows from its hash, whichever worker has met it; the lock is held for some hundred instructions.
 
 use base::KeyspaceId;
-use command::KeyFlags;
-use command::call::Done;
+use command::{KeyFlags, KeySpec};
+use command::observer::Done;
 use command::sampler::{self, STRIDE};
 use engine::Key;
 use parking_lot::Mutex;
@@ -118,7 +118,7 @@ impl HotKeys {
 /// A random one of the keys of a request, and how many it has.
 fn key_of<'a>(done: &Done<'a>, draw: u64) -> Option<(Key<'a>, u64)> {
     if let Some((_, key)) = done.hashed
-        && done.spec.has_one_key()
+        && KeySpec::are_one(done.keys)
     {
         return Some((key, 1));
     }
@@ -137,7 +137,7 @@ fn key_of<'a>(done: &Done<'a>, draw: u64) -> Option<(Key<'a>, u64)> {
 
 /// Visits the argument indexes of keys. Channels are routed like keys, and are none.
 fn visit_keys(done: &Done<'_>, mut each: impl FnMut(usize)) {
-    done.spec.visit_keys(&done.args, |index, spec| {
+    KeySpec::visit_all(done.keys, &done.args, |index, spec| {
         if !spec.flags.contains(KeyFlags::NOT_KEY) {
             each(index);
         }

@@ -6,7 +6,8 @@ use admin::{
 };
 use base::clock::ManualClock;
 use base::random::SeededEntropy;
-use command::call::{Done, Observer, call};
+use command::call::call;
+use command::observer::Observer;
 use command::clients::Address;
 use command::stats::WorkerStats;
 use command::{Args, CommandTable, Ctx, Host, Session, Stop};
@@ -115,7 +116,7 @@ impl Server {
                     };
                     call(&mut ctx, &row)?;
                     let log = self.host.part::<admin::Needed, Arc<CommandLog>>();
-                    Done::show(&ctx, 15_000_000, request.len(), ctx.reply.len(), |done| log.done(done));
+                    ctx.show_done(15_000_000, request.len(), ctx.reply.len(), |done| log.done(done));
                     Ok(())
                 });
                 assert!(ran.is_ok(), "nobody else holds a lock");

@@ -13,9 +13,10 @@
 mod line;
 mod shown;
 
+use crate::Args;
 use crate::acl::{Origin, Reason};
-use crate::table::Row;
-use crate::{Args, Ctx, Host, Session};
+use crate::clients::ClientInfo;
+use crate::spec::Flags;
 use base::UnixMs;
 use line::Line;
 use parking_lot::Mutex;
@@ -51,6 +52,27 @@ pub enum Proof<'a> {
     Token,
     /// A certificate of TLS with this common name or URI.
     Certificate(&'a str),
+}
+
+/// How a command has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Its reply is an error.
+    Failed,
+    /// Its reply is written when what it began is over.
+    Begun,
+    /// With its reply.
+    Done,
+}
+
+impl Ended {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Failed => "error",
+            Self::Begun => "begun",
+            Self::Done => "ok",
+        }
+    }
 }
 
 /// The queue of lines. Without a receiver it is off and costs a test for each event.
@@ -125,7 +147,7 @@ impl Audit {
     }
 
     /// A client has logged in, or was refused.
-    pub fn login(&self, session: &Session, (user, proof): (&[u8], Proof<'_>), is_accepted: bool, now: UnixMs) {
+    pub fn login(&self, client: &ClientInfo, (user, proof): (&[u8], Proof<'_>), is_accepted: bool, now: UnixMs) {
         if !self.is_on() {
             return;
         }
@@ -133,7 +155,7 @@ impl Audit {
         let Some(left_out) = left_out else { return };
         let mut line = Line::new(now, "login");
         line.text("result", if is_accepted { "ok" } else { "refused" });
-        line.client(session, user);
+        line.client(client, user);
         match proof {
             Proof::Password => line.text("by", "password"),
             Proof::Token => line.text("by", "token"),
@@ -148,7 +170,7 @@ impl Audit {
     /// A request or a subscription was denied.
     pub(crate) fn denied(
         &self,
-        session: &Session,
+        (client, user): (&ClientInfo, &[u8]),
         (command, origin): (&str, Origin),
         (reason, object): (Reason, &[u8]),
         now: UnixMs,
@@ -158,7 +180,7 @@ impl Audit {
         }
         let Some(left_out) = self.denials.lock().take(now) else { return };
         let mut line = Line::new(now, "denied");
-        line.client(session, session.user.name());
+        line.client(client, user);
         line.text("command", command);
         line.text("from", origin.word());
         line.text("reason", reason.word());
@@ -167,24 +189,21 @@ impl Audit {
     }
 
     /// A command of an administrator has run, or has failed.
-    pub(crate) fn ran(&self, ctx: &Ctx<'_>, row: &Row, is_done: bool) {
-        let name = full_name(ctx.host, row);
-        if !self.is_on() || shown::is_quiet(name, &ctx.args) {
+    pub(crate) fn ran(
+        &self,
+        (client, user): (&ClientInfo, &[u8]),
+        (name, args): (&str, &Args<'_>),
+        ended: Ended,
+        now: UnixMs,
+    ) {
+        if !self.is_on() || shown::is_quiet(name, args) {
             return;
         }
-        let session = &*ctx.session;
-        let mut line = Line::new(ctx.now(), shown::event(name));
+        let mut line = Line::new(now, shown::event(name));
         line.text("command", name);
-        line.text(
-            "result",
-            match (is_done, session.block.is_some()) {
-                (false, _) => "error",
-                (true, true) => "begun",
-                (true, false) => "ok",
-            },
-        );
-        line.client(session, session.user.name());
-        match if is_done { shown::arguments(name, &ctx.args) } else { Shown::Nothing } {
+        line.text("result", ended.word());
+        line.client(client, user);
+        match if ended == Ended::Failed { Shown::Nothing } else { shown::arguments(name, args) } {
             Shown::Nothing => {}
             Shown::Words(words) => line.list("arguments", &words),
             Shown::Settings(pairs) => line.map("settings", &pairs),
@@ -212,14 +231,9 @@ pub fn line_about_log(event: &str, now: UnixMs) -> String {
     line.open_end()
 }
 
-/// `config|set`
-pub(crate) fn full_name<'h>(host: &'h Host, row: &Row) -> &'h str {
-    host.clients.command_name(row.index.into()).unwrap_or(row.spec.name)
-}
-
-/// Whether the audit log has calls of this command, with these arguments.
-pub fn notes(name: &str, spec: &crate::CommandSpec, args: &Args<'_>) -> bool {
-    spec.flags.intersects(crate::Flags::ADMIN | crate::Flags::AUDITED) && !shown::is_quiet(name, args)
+/// Whether the audit log has calls of the command with this full name and these flags, with these arguments.
+pub fn notes(name: &str, flags: Flags, args: &Args<'_>) -> bool {
+    flags.intersects(Flags::ADMIN | Flags::AUDITED) && !shown::is_quiet(name, args)
 }
 
 #[cfg(test)]

@@ -1,69 +1,13 @@
 //! The one place where a command runs: reply rolled back on error, figures kept, long calls reported.
 
+use crate::audit::Ended;
 use crate::spec::{Answer, Look};
+use crate::observer::Done;
 use crate::stats::WorkerStats;
 use crate::table::Row;
-use crate::{Args, CommandSpec, Ctx, Flags, KeyFlags, Run, Session, Stop};
-use base::UnixMs;
-use engine::{Away, Fetch, Key, Type};
+use crate::{Ctx, Flags, KeyFlags, Run, Stop};
+use engine::{Away, Fetch, Type};
 use proto::{ReplyBuffer, ReplyMark};
-
-/// Sees calls that are done; the slow log implements it. A part of the host as `Arc<dyn Observer>`, so that EXEC can
-/// show what it ran.
-pub trait Observer: Send + Sync {
-    /// A call was made.
-    fn done(&self, done: &Done<'_>);
-}
-
-/// A call that is done.
-pub struct Done<'d> {
-    /// The row that ran.
-    pub spec: &'static CommandSpec,
-    /// The arguments.
-    pub args: Args<'d>,
-    /// The connection.
-    pub session: &'d Session,
-    /// The figures of the worker.
-    pub stats: &'d WorkerStats,
-    /// A key argument that was hashed on the way: its index and the key.
-    pub hashed: Option<(usize, Key<'d>)>,
-    /// Hashes another.
-    pub hash: &'d dyn Fn(&'d [u8]) -> Key<'d>,
-    /// Wall time of the command.
-    pub now: UnixMs,
-    /// How long it took.
-    pub duration_ns: u64,
-    /// How long the request was.
-    pub request_bytes: usize,
-    /// How long the reply is.
-    pub reply_bytes: usize,
-}
-
-impl<'d> Done<'d> {
-    /// Shows the call that has run in this context.
-    pub fn show(ctx: &Ctx<'_>, duration_ns: u64, request_bytes: usize, reply_bytes: usize, to: impl FnOnce(&Done<'_>)) {
-        to(&Done {
-            spec: ctx.spec,
-            args: ctx.args,
-            session: ctx.session,
-            stats: ctx.stats,
-            hashed: ctx.hashed,
-            hash: &|bytes| ctx.ks.key(bytes),
-            now: ctx.now(),
-            duration_ns,
-            request_bytes,
-            reply_bytes,
-        });
-    }
-
-    /// The argument at `index` as a key.
-    pub fn key(&self, index: usize) -> Key<'d> {
-        match self.hashed {
-            Some((at, key)) if at == index => key,
-            _ => (self.hash)(self.args.bytes(index).unwrap_or_default()),
-        }
-    }
-}
 
 /// Remembers the keys of a read for a client that caches, while their shards are locked.
 #[cold]
@@ -79,6 +23,31 @@ fn remember_keys(ctx: &mut Ctx<'_>, row: &Row) {
             tracking.remember(session.id, ctx.args.bytes(index).unwrap_or_default(), session.info.worker());
         }
     });
+}
+
+impl Ctx<'_> {
+    /// Shows an observer the call that has run in this context.
+    pub fn show_done(
+        &self,
+        duration_ns: u64,
+        request_bytes: usize,
+        reply_bytes: usize,
+        to: impl FnOnce(&Done<'_>),
+    ) {
+        to(&Done {
+            flags: self.spec.flags,
+            keys: self.spec.keys,
+            args: self.args,
+            client: &self.session.info,
+            stats: self.stats,
+            hashed: self.hashed,
+            hash: &|bytes| self.ks.key(bytes),
+            now: self.now(),
+            duration_ns,
+            request_bytes,
+            reply_bytes,
+        });
+    }
 }
 
 /// Runs a command whose arity is right and whose shards are locked. What it answers, an error included, is in the
@@ -130,7 +99,14 @@ pub fn send_away(row: &Row, away: &Away<'_>, reply: &mut ReplyBuffer) -> bool {
 /// Notes a command of an administrator that has run or failed in the audit log.
 #[cold]
 fn note(ctx: &Ctx<'_>, row: &Row, is_done: bool) {
-    ctx.host.login.audit.ran(ctx, row, is_done);
+    let session = &*ctx.session;
+    let name = ctx.host.clients.command_name(row.index.into()).unwrap_or(row.spec.name);
+    let ended = match (is_done, session.block.is_some()) {
+        (false, _) => Ended::Failed,
+        (true, true) => Ended::Begun,
+        (true, false) => Ended::Done,
+    };
+    ctx.host.login.audit.ran((&session.info, session.user.name()), (name, &ctx.args), ended, ctx.now());
 }
 
 #[inline]

@@ -1,7 +1,7 @@
 //! The connections of the server: a list of them, and a way to close one.
 //!
 //! ```text
-//! accept -> connect() -> Arc<ClientInfo> -> Session -> executor: update() once a turn
+//! accept -> connect() -> Arc<ClientInfo> -> Session -> executor: publish() once a turn
 //!                              \-> registry -> CLIENT LIST, CLIENT KILL
 //! ```
 //!
@@ -11,16 +11,13 @@
 //! L3. A killed connection leaves the registry at once, so that a CLIENT LIST after CLIENT KILL does not show it.
 
 use crate::acl::{DEFAULT_USER, User};
-use crate::caching::CachingMode;
 use crate::stats::Counter;
-use crate::table::Row;
-use crate::{CommandSpec, CommandTable, Session};
 use base::{DbIndex, UnixMs};
 pub use engine::Unblock;
 use engine::WaitState;
 use parking_lot::Mutex;
 use proto::Protocol;
-use push::{Kind, Receiver};
+use push::Receiver;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -105,7 +102,7 @@ pub struct Names {
     pub library_version: String,
 }
 
-/// What a turn has done for one connection, for [`ClientInfo::update`].
+/// What a turn has done for one connection, for [`Session::publish`](crate::Session::publish).
 #[derive(Clone, Copy, Debug)]
 pub struct Activity {
     /// When the turn began.
@@ -152,26 +149,26 @@ pub struct ClientInfo {
     postponed: AtomicBool,
     /// Whether a command waits, and how its wait ends.
     pub wait: WaitState,
-    last_used_at: AtomicI64,
-    last_command: AtomicU32,
-    db: AtomicU32,
-    flags: AtomicU16,
-    protocol: AtomicU8,
+    pub(crate) last_used_at: AtomicI64,
+    pub(crate) last_command: AtomicU32,
+    pub(crate) db: AtomicU32,
+    pub(crate) flags: AtomicU16,
+    pub(crate) protocol: AtomicU8,
     /// Commands queued by MULTI or run by EXEC; -1 for a connection that never knew a transaction.
-    queued: AtomicI64,
-    queued_bytes: AtomicUsize,
-    watched: AtomicUsize,
+    pub(crate) queued: AtomicI64,
+    pub(crate) queued_bytes: AtomicUsize,
+    pub(crate) watched: AtomicUsize,
     /// Subscriptions by kind.
-    subscribed: [AtomicUsize; 3],
-    subscription_bytes: AtomicUsize,
+    pub(crate) subscribed: [AtomicUsize; 3],
+    pub(crate) subscription_bytes: AtomicUsize,
     /// The client that receives the invalidations of this one: 0 for itself, -1 while nothing is tracked.
-    redirect: AtomicI64,
+    pub(crate) redirect: AtomicI64,
     /// Set by a command that changes a key that the connection watches.
-    watch_broken: Mutex<Option<Arc<AtomicBool>>>,
-    input_bytes: AtomicUsize,
+    pub(crate) watch_broken: Mutex<Option<Arc<AtomicBool>>>,
+    pub(crate) input_bytes: AtomicUsize,
     receiving_bytes: AtomicUsize,
-    unsent_bytes: AtomicUsize,
-    reply_buffer_bytes: AtomicUsize,
+    pub(crate) unsent_bytes: AtomicUsize,
+    pub(crate) reply_buffer_bytes: AtomicUsize,
 }
 
 impl ClientInfo {
@@ -224,15 +221,6 @@ impl ClientInfo {
         self.worker.store(worker, Ordering::Relaxed);
     }
 
-    /// Publishes where the connection stands. Called by its worker, once a turn and connection.
-    pub fn update(&self, session: &Session, activity: &Activity) {
-        self.last_command.store(activity.command, Ordering::Relaxed);
-        self.input_bytes.store(activity.input_bytes, Ordering::Relaxed);
-        self.unsent_bytes.store(activity.unsent_bytes, Ordering::Relaxed);
-        self.reply_buffer_bytes.store(activity.reply_buffer_bytes, Ordering::Relaxed);
-        self.update_session(session, activity.protocol, activity.now);
-    }
-
     /// Publishes what is held for the client after its requests have run or its replies were sent. Called by its
     /// worker.
     #[inline]
@@ -243,41 +231,6 @@ impl ClientInfo {
         set(&self.queued_bytes, held.queued_bytes);
         set(&self.unsent_bytes, held.unsent_bytes);
         set(&self.reply_buffer_bytes, held.reply_buffer_bytes);
-    }
-
-    /// Publishes what the session says, when a command is about to show it.
-    pub fn update_session(&self, session: &Session, protocol: Protocol, now: UnixMs) {
-        let transaction = session.transaction.as_ref();
-        let queued = transaction.map(|transaction| transaction.queue.len()).or(session.running);
-        let none = if session.knows_transactions { 0 } else { -1 };
-        let queued = queued.map_or(none, |count| i64::try_from(count).unwrap_or(i64::MAX));
-        self.last_used_at.store(now, Ordering::Relaxed);
-        self.db.store(session.db.0, Ordering::Relaxed);
-        self.flags.store(flags_of(session).bits(), Ordering::Relaxed);
-        self.protocol.store(if protocol == Protocol::Resp3 { 3 } else { 2 }, Ordering::Relaxed);
-        self.queued.store(queued, Ordering::Relaxed);
-        let queued_bytes = transaction.map_or(0, |transaction| transaction.bytes).saturating_add(session.watch.bytes);
-        self.queued_bytes.store(queued_bytes, Ordering::Relaxed);
-        if session.watch.changed.is_some() || self.watched.load(Ordering::Relaxed) > 0 {
-            self.update_watch(session);
-        }
-    }
-
-    /// Publishes what the session has subscribed to.
-    pub fn update_subscriptions(&self, session: &Session) {
-        let subscriptions = session.subscriptions.as_deref();
-        for (kind, count) in Kind::ALL.into_iter().zip(&self.subscribed) {
-            count.store(subscriptions.map_or(0, |all| all.count(kind)), Ordering::Relaxed);
-        }
-        let bytes = subscriptions.map_or(0, |all| all.held_bytes());
-        self.subscription_bytes.store(bytes, Ordering::Relaxed);
-    }
-
-    /// Publishes how the keys it reads are tracked.
-    pub fn update_tracking(&self, session: &Session) {
-        let redirect = session.tracking.as_ref().map_or(-1, |caching| caching.redirect.cast_signed());
-        self.redirect.store(redirect, Ordering::Relaxed);
-        self.flags.store(flags_of(session).bits(), Ordering::Relaxed);
     }
 
     /// The client that receives the invalidations of this one: 0 for itself, -1 while nothing is tracked.
@@ -298,12 +251,6 @@ impl ClientInfo {
     /// Its place among the connections of its worker, which calls this before the first request runs.
     pub fn set_slot(&self, slot: usize) {
         self.slot.store(slot, Ordering::Relaxed);
-    }
-
-    #[cold]
-    fn update_watch(&self, session: &Session) {
-        *self.watch_broken.lock() = session.watch.changed.clone();
-        self.watched.store(session.watch.keys.len(), Ordering::Relaxed);
     }
 
     /// Whether a key it watches has changed.
@@ -465,23 +412,6 @@ impl Held {
     }
 }
 
-fn flags_of(session: &Session) -> ClientFlags {
-    let mut flags = ClientFlags::empty();
-    flags.set(ClientFlags::MONITOR, session.monitor);
-    flags.set(ClientFlags::TRANSACTION, session.transaction.is_some() || session.running.is_some());
-    flags.set(ClientFlags::CLOSING, session.close_after_replies);
-    flags.set(ClientFlags::NO_EVICT, session.no_evict);
-    flags.set(ClientFlags::READ_ONLY, session.read_only);
-    flags.set(ClientFlags::NO_TOUCH, session.no_touch);
-    flags.set(ClientFlags::CAN_REDIRECT, session.can_redirect);
-    if let Some(caching) = &session.tracking {
-        flags |= ClientFlags::TRACKING;
-        flags.set(ClientFlags::REDIRECTION_BROKEN, caching.is_broken);
-        flags.set(ClientFlags::BROADCAST, caching.mode == CachingMode::Broadcast);
-    }
-    flags
-}
-
 fn seconds_between(earlier: UnixMs, later: UnixMs) -> i64 {
     later.saturating_sub(earlier).max(0) / 1000
 }
@@ -509,16 +439,16 @@ pub struct Clients {
     output_limited: AtomicU64,
     query_limited: AtomicU64,
     closer: OnceLock<Arc<dyn Closer>>,
-    /// Full names and rows of the commands by their statistics' index.
-    commands: Box<[(Box<str>, &'static CommandSpec)]>,
+    /// Full names of the commands by their statistics' index.
+    commands: Box<[Box<str>]>,
 }
 
 impl Clients {
     /// Redis' default of `maxclients`.
     pub const LIMIT_DEFAULT: usize = 10_000;
 
-    /// An empty registry for a server with these commands.
-    pub fn new(table: &CommandTable) -> Self {
+    /// An empty registry for a server with commands of these full names, by their statistics' index.
+    pub fn new<'n>(commands: impl Iterator<Item = &'n str>) -> Self {
         Self {
             registry: Mutex::default(),
             next_id: AtomicU64::new(1),
@@ -529,7 +459,7 @@ impl Clients {
             output_limited: AtomicU64::new(0),
             query_limited: AtomicU64::new(0),
             closer: OnceLock::new(),
-            commands: table.rows().iter().map(|(name, spec)| (name.as_str().into(), *spec)).collect(),
+            commands: commands.map(Into::into).collect(),
         }
     }
 
@@ -698,16 +628,9 @@ impl Clients {
         self.query_limited.load(Ordering::Relaxed)
     }
 
-    /// The row of a command with its index. Looks at all commands: for requests of restricted users.
-    #[cold]
-    pub fn row_of(&self, spec: &'static CommandSpec) -> Option<Row> {
-        let index = self.commands.iter().position(|(_, known)| std::ptr::eq(*known, spec))?;
-        Some(Row::new(spec, u16::try_from(index).ok()?))
-    }
-
     /// The full name of the command with this statistics' index.
     pub fn command_name(&self, index: u32) -> Option<&str> {
-        self.commands.get(index as usize).map(|(name, _)| &**name)
+        self.commands.get(index as usize).map(|name| &**name)
     }
 }
 
@@ -717,7 +640,7 @@ mod tests {
 
     #[test]
     fn the_clients_that_hold_most_are_evicted_first() {
-        let clients = Clients::new(&CommandTable::new(&[]));
+        let clients = Clients::new(std::iter::empty());
         let unix = || Address::Unix("/s".into());
         let client = |input_bytes: usize, flags: ClientFlags| {
             let info = clients.connect(unix(), unix(), -1, 0, 0).unwrap();

@@ -9,12 +9,12 @@
 
 use crate::CommandTable;
 use crate::about::About;
-use crate::call::Observer;
 use crate::clients::Clients;
 use crate::configuration::Configuration;
 use crate::figures::Figures;
 use crate::limits::{SparseLimit, StampMeaning, StringLimit};
 use crate::login::Login;
+use crate::observer::Observer;
 use crate::pause::Pause;
 use crate::watchers::Watchers;
 use crate::work::remote::Migrator;
@@ -96,7 +96,7 @@ impl Host {
             about,
             configuration: Configuration::new(Settings::default(), Box::new(())),
             figures,
-            clients: Clients::new(&table),
+            clients: Clients::new(table.rows().iter().map(|(name, _)| name.as_str())),
             table,
             login: Login::default(),
             pause: Pause::default(),

@@ -18,7 +18,7 @@ pub use verified::Verification;
 use crate::acl::{Hash, Hashing, Kept, Log, User, Users};
 use crate::audit::Audit;
 use crate::clients::Address;
-use crate::{Args, Ctx, Stop};
+use crate::Args;
 use base::UnixMs;
 use base::rate::OncePerSecond;
 use parking_lot::Mutex;
@@ -82,29 +82,11 @@ pub struct Login {
 }
 
 /// What a first look at a password has found.
-enum Checked {
+pub(crate) enum Checked {
     /// The user, if the password is right.
     Done(Option<Arc<User>>),
     /// It takes a slow hash to know.
     Slow(Verification),
-}
-
-/// Checks a user and password of the client that asks. The caller notes a refusal in [`Login::log`].
-///
-/// # Errors
-/// A thread has to compute a slow hash first; the request then runs again.
-pub fn attempt(ctx: &mut Ctx<'_>, user: &[u8], password: &[u8]) -> Result<Attempt, Stop> {
-    let login = &ctx.host.login;
-    let found = match login.check(user, password) {
-        Checked::Done(found) => found,
-        Checked::Slow(slow) => {
-            let (user, hashes) = (slow.user.clone(), slow.hashes.clone());
-            // The user may have lost this password meanwhile.
-            let matching = ctx.made_of_passwords(move || slow.run())?.filter(|hash| hashes.contains(hash));
-            matching.and(user)
-        }
-    };
-    Ok(login.conclude(found, &ctx.session.info.address, ctx.now()))
 }
 
 /// Where attempts come from.
@@ -193,7 +175,7 @@ impl Login {
 
     /// Checks what is fast to check. An unknown user takes as long as a known one: its password is hashed as well, and
     /// slowly if new passwords are.
-    fn check(&self, name: &[u8], password: &[u8]) -> Checked {
+    pub(crate) fn check(&self, name: &[u8], password: &[u8]) -> Checked {
         let user = self.users.find(name);
         let rules = user.as_ref().map(|user| user.rules()).filter(|rules| rules.is_enabled);
         let user = user.filter(|_| rules.is_some());
@@ -217,7 +199,7 @@ impl Login {
     }
 
     /// Counts an attempt, and gives its delay.
-    fn conclude(&self, user: Option<Arc<User>>, from: &Address, now: UnixMs) -> Attempt {
+    pub(crate) fn conclude(&self, user: Option<Arc<User>>, from: &Address, now: UnixMs) -> Attempt {
         if user.is_none()
             && let Some(others) = self.refusals.pass(now)
         {

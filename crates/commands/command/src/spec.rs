@@ -202,7 +202,7 @@ impl CommandSpec {
     /// Whether it always has exactly one key.
     #[inline]
     pub fn has_one_key(&self) -> bool {
-        matches!(self.keys, [KeySpec { find: Find::Range { last: 0, .. }, condition: None, .. }])
+        KeySpec::are_one(self.keys)
     }
 
     /// The shards that this request needs.
@@ -225,8 +225,8 @@ impl CommandSpec {
     /// Visits the argument index of every key of a request, in the order of the key specifications. False when the
     /// arguments do not fit them (a wrong key count, for one); the command itself will say what is wrong.
     #[inline]
-    pub fn visit_keys(&self, args: &Args<'_>, mut visit: impl FnMut(usize, &'static KeySpec)) -> bool {
-        self.keys.iter().all(|spec| spec.visit(args, |index| visit(index, spec)))
+    pub fn visit_keys(&self, args: &Args<'_>, visit: impl FnMut(usize, &'static KeySpec)) -> bool {
+        KeySpec::visit_all(self.keys, args, visit)
     }
 }
 
@@ -329,6 +329,22 @@ bitflags::bitflags! {
 }
 
 impl KeySpec {
+    /// Whether these always are exactly one key.
+    #[inline]
+    pub fn are_one(keys: &[Self]) -> bool {
+        matches!(keys, [Self { find: Find::Range { last: 0, .. }, condition: None, .. }])
+    }
+
+    /// [`CommandSpec::visit_keys`] of a command with these.
+    #[inline]
+    pub fn visit_all(
+        keys: &'static [Self],
+        args: &Args<'_>,
+        mut visit: impl FnMut(usize, &'static Self),
+    ) -> bool {
+        keys.iter().all(|spec| spec.visit(args, |index| visit(index, spec)))
+    }
+
     /// One key at this argument.
     pub const fn one(index: usize, flags: KeyFlags) -> Self {
         Self {

@@ -209,6 +209,13 @@ impl CommandTable {
         }
     }
 
+    /// The row of a command with its index. Looks at all commands: for requests of restricted users.
+    #[cold]
+    pub fn row_of(&self, spec: &'static CommandSpec) -> Option<Row> {
+        let index = self.rows.iter().position(|(_, known)| std::ptr::eq(*known, spec))?;
+        Some(Row::new(spec, u16::try_from(index).ok()?))
+    }
+
     /// Top-level commands.
     pub fn commands(&self) -> &[&'static CommandSpec] {
         &self.top

@@ -1,8 +1,10 @@
 //! The connections that MONITOR shows everything, and what they are shown.
 
+use crate::Args;
+use crate::clients::ClientInfo;
 use crate::login::redacted;
-use crate::{Args, CommandSpec, Flags, Session};
-use base::UnixMs;
+use crate::spec::Flags;
+use base::{DbIndex, UnixMs};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Shows a line to all watchers.
@@ -38,34 +40,34 @@ impl Watchers {
 
     /// Shows them a request or a command of a script.
     #[cold]
-    pub fn show(&self, args: &Args<'_>, session: &Session, sender: Sender, now: UnixMs) {
-        (self.show)(&line(args, session, sender, now));
+    pub fn show(&self, args: &Args<'_>, from: (Sender<'_>, DbIndex), now: UnixMs) {
+        (self.show)(&line(args, from, now));
     }
 }
 
 /// Where a command comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sender {
+#[derive(Clone, Copy)]
+pub enum Sender<'c> {
     /// A client.
-    Client,
+    Client(&'c ClientInfo),
     /// A script.
     Script,
 }
 
-/// Whether watchers are shown a command when it runs.
-pub fn is_shown(spec: &CommandSpec) -> bool {
-    !spec.flags.intersects(Flags::SKIP_MONITOR | Flags::ADMIN)
+/// Whether watchers are shown a command with these flags when it runs.
+pub fn is_shown(flags: Flags) -> bool {
+    !flags.intersects(Flags::SKIP_MONITOR | Flags::ADMIN)
 }
 
 /// The line that is shown about a command, to be sent as a simple string: time, database, client, arguments in quotes,
 /// secrets replaced.
-fn line(args: &Args<'_>, session: &Session, sender: Sender, now: UnixMs) -> Vec<u8> {
+fn line(args: &Args<'_>, (sender, db): (Sender<'_>, DbIndex), now: UnixMs) -> Vec<u8> {
     let (seconds, ms) = (now.div_euclid(1000), now.rem_euclid(1000));
     let sender = match sender {
-        Sender::Client => session.info.address.to_string(),
+        Sender::Client(client) => client.address.to_string(),
         Sender::Script => "lua".to_owned(),
     };
-    let mut line = format!("{seconds}.{:06} [{} {sender}]", ms.saturating_mul(1000), session.db.0).into_bytes();
+    let mut line = format!("{seconds}.{:06} [{} {sender}]", ms.saturating_mul(1000), db.0).into_bytes();
     for arg in redacted(args) {
         line.extend_from_slice(b" \"");
         arg.iter().for_each(|byte| escape(*byte, &mut line));
@@ -91,17 +93,20 @@ fn escape(byte: u8, line: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clients::Address;
     use proto::Span;
+    use std::net::{Ipv4Addr, SocketAddr};
 
     #[test]
     fn lines_are_quoted() {
         let input = b"set\x00\"\r\xff a";
         let spans = [Span::new(0, 3).unwrap(), Span::new(3, 6).unwrap()];
         let args = Args::new(input, &spans, &[]);
-        let session = Session::new(1, true, 0);
-        for (sender, name) in [(Sender::Client, "0.0.0.0:0"), (Sender::Script, "lua")] {
-            let shown = line(&args, &session, sender, 1_500_000_000_042);
-            let expected = format!(r#"1500000000.042000 [0 {name}] "set" "\x00\"\r\xff a""#);
+        let nowhere = Address::Tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
+        let client = ClientInfo::new(1, nowhere.clone(), nowhere, 0);
+        for (sender, name) in [(Sender::Client(&client), "0.0.0.0:0"), (Sender::Script, "lua")] {
+            let shown = line(&args, (sender, DbIndex(3)), 1_500_000_000_042);
+            let expected = format!(r#"1500000000.042000 [3 {name}] "set" "\x00\"\r\xff a""#);
             assert_eq!(String::from_utf8(shown).unwrap(), expected);
         }
     }

@@ -93,7 +93,7 @@ fn filters_choose_by_what_connections_are_and_do() {
         unsent_bytes: 20,
         reply_buffer_bytes: 30,
     };
-    busy.update(&session, &activity);
+    session.publish(&activity);
     for (filters, expected) in [
         ("NAME worker", &[2][..]),
         ("NOT-NAME worker", &[1, 3]),

@@ -99,7 +99,7 @@ pub fn login(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 
 /// Logs the client in; false for a wrong name or password, after the delay that AUTH has, too.
 fn log_in(ctx: &mut Ctx<'_>, user: &[u8], password: &[u8], command: &'static str) -> Result<bool, Stop> {
-    let attempt = command::login::attempt(ctx, user, password)?;
+    let attempt = command::redis::connection::attempt(ctx, user, password)?;
     ctx.session.hold(ctx.ks.now(), attempt.delay_ms);
     let now = ctx.now();
     let Some(found) = attempt.user else {

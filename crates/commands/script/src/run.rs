@@ -12,7 +12,8 @@ use crate::reach::{self, Reach};
 use crate::running::{Kind, RunningFunction, Slot};
 use crate::shebang::Flags as Permissions;
 use command::acl::{self, Origin, denial};
-use command::call::{Done, Observer, call, call_at_once};
+use command::call::{call, call_at_once};
+use command::observer::Observer;
 use command::error::{MASTER_DOWN, lacks_memory};
 use command::table::Row;
 use command::watchers::{self, Sender, Watchers};
@@ -350,7 +351,7 @@ impl Worker {
         let watchers = ctx.host.watchers.as_ref();
         if let Some(watchers) = watchers.filter(|watchers| watchers.has_any()) {
             // Before its commands.
-            watchers.show(&ctx.args, ctx.session, Sender::Client, ctx.now());
+            watchers.show(&ctx.args, (Sender::Client(&ctx.session.info), ctx.session.db), ctx.now());
         }
         slot.begin(kind, has_all_locks);
         let declared = declared(ctx, store, *reach);
@@ -595,8 +596,8 @@ impl Running<'_, '_> {
             self.lacks_rows = true;
             return Called::Over;
         }
-        if let Some(watchers) = self.watchers.filter(|watchers| watchers.has_any() && watchers::is_shown(row.spec)) {
-            watchers.show(&inner.args, inner.session, Sender::Script, inner.now());
+        if let Some(watchers) = self.watchers.filter(|watchers| watchers.has_any() && watchers::is_shown(row.spec.flags)) {
+            watchers.show(&inner.args, (Sender::Script, inner.session.db), inner.now());
         }
         let duration = inner.stats.now().saturating_sub(started);
         if let Some(stats) = inner.stats.command(row.index.into()) {
@@ -604,7 +605,7 @@ impl Running<'_, '_> {
         }
         if let Some(observer) = self.observer {
             let (request_bytes, reply_bytes) = (inner.args.total_bytes(), inner.reply.len());
-            Done::show(&inner, duration, request_bytes, reply_bytes, |done| observer.done(done));
+            inner.show_done(duration, request_bytes, reply_bytes, |done| observer.done(done));
         }
         if row.writes != WriteClass::Nothing && !std::mem::replace(&mut self.has_written, true) {
             self.slot.wrote();

@@ -53,7 +53,7 @@ pub fn auth(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         3 => (args.bytes(1).unwrap_or_default(), 2),
         _ => return Err(WRONG_COUNT),
     };
-    let attempt = command::login::attempt(ctx, user, args.bytes(password).unwrap_or_default())?;
+    let attempt = command::redis::connection::attempt(ctx, user, args.bytes(password).unwrap_or_default())?;
     ctx.session.hold(ctx.ks.now(), attempt.delay_ms);
     let now = ctx.now();
     let Some(found) = attempt.user else {

@@ -173,7 +173,7 @@ impl Walk {
 fn may_read_all(ctx: &Ctx<'_>) -> bool {
     let session = &*ctx.session;
     session.is_unrestricted()
-        || ctx.host.clients.row_of(ctx.spec).is_some_and(|row| {
+        || ctx.host.table.row_of(ctx.spec).is_some_and(|row| {
             may_read_all_keys(&session.user.rules(), &row, &ctx.args, ctx.host.login.users.scope(session.db))
         })
 }

@@ -143,17 +143,14 @@ impl Connection {
     /// reader of a reply finds the state that follows from it.
     #[inline]
     pub fn publish(&self, now: UnixMs) {
-        self.session.info.update(
-            &self.session,
-            &Activity {
-                now,
-                command: self.last_command,
-                protocol: self.reply.protocol(),
-                input_bytes: self.unparsed.len() + self.backlog.bytes(),
-                unsent_bytes: self.reply.len(),
-                reply_buffer_bytes: self.reply.held_bytes(),
-            },
-        );
+        self.session.publish(&Activity {
+            now,
+            command: self.last_command,
+            protocol: self.reply.protocol(),
+            input_bytes: self.unparsed.len() + self.backlog.bytes(),
+            unsent_bytes: self.reply.len(),
+            reply_buffer_bytes: self.reply.held_bytes(),
+        });
     }
 
     /// Bytes held for the client beyond the connection itself.

@@ -105,5 +105,5 @@ fn give_broken_redirection(connection: &mut Connection) {
         reply.bulk(b"tracking-redir-broken");
         reply.integer(caching.redirect.cast_signed());
     }
-    session.info.update_tracking(session);
+    session.publish_tracking();
 }

@@ -167,7 +167,7 @@ fn by_secret(shared: &Shared, from: &Visitor, shown: Shown<'_>, now: UnixMs) -> 
     };
     let session = from.session(user, now);
     if from.is_new {
-        users.audit.login(&session, (session.user.name(), proof), true, now);
+        users.audit.login(&session.info, (session.user.name(), proof), true, now);
     }
     (Some(session), delay)
 }
@@ -180,7 +180,7 @@ fn by_certificate(shared: &Shared, from: &Visitor, certificate: &[u8], now: Unix
     let (name, user) = certificate_login::user(field, certificate, &session, &shared.host, now)?;
     let session = from.session(user, now);
     if from.is_new {
-        users.audit.login(&session, (session.user.name(), Proof::Certificate(&name)), true, now);
+        users.audit.login(&session.info, (session.user.name(), Proof::Certificate(&name)), true, now);
     }
     Some(session)
 }

@@ -28,7 +28,7 @@ use crate::{executor::Shared, replica::copy::NotTaken};
 use admin::adjust_role;
 use base::DbIndex;
 use command::Host;
-use command::blocking::WaitingCommand;
+use command::waiting::WaitingCommand;
 use command::clients::Unblock;
 use command::stats::WorkerStats;
 use config::Settings;

@@ -10,7 +10,8 @@ use crate::executor::{ClientLimits, Shared};
 use crate::key_route::KeyRoute;
 use base::{DbIndex, Lsn, UnixMs};
 use command::blocking::WaitingCall;
-use command::call::{Done, call, fail};
+use command::call::{call, fail};
+use command::observer::Done;
 use command::error;
 use command::pause::Pause;
 use command::reach;
@@ -263,9 +264,10 @@ impl<'t> Turn<'t> {
         let (request_bytes, reply_bytes) = (args.total_bytes(), reply.len().saturating_sub(start));
         if self.shared.slow_log.wants(self.stats, duration_ns, request_bytes, reply_bytes) {
             self.shared.slow_log.look(&Done {
-                spec: row.spec,
+                flags: row.spec.flags,
+                keys: row.spec.keys,
                 args: *args,
-                session,
+                client: &session.info,
                 stats: self.stats,
                 hashed: Some((first_key, key)),
                 hash: &|bytes| self.shared.store.key(place.space, bytes),
@@ -615,8 +617,8 @@ impl<'t> Turn<'t> {
         {
             transaction.queue.iter().for_each(|queued| self.show(session, &queued.row, &queued.args.as_args()));
         }
-        if watchers::is_shown(row.spec) {
-            self.shared.watchers.show(args, session, Sender::Client, self.now);
+        if watchers::is_shown(row.spec.flags) {
+            self.shared.watchers.show(args, (Sender::Client(&session.info), session.db), self.now);
         }
     }
 
@@ -739,8 +741,14 @@ impl Request<'_, '_> {
         let after = ctx.stats.now();
         let duration = after.saturating_sub(turn.before);
         if let Some(block) = &mut ctx.session.block {
-            let (spec, index) = (row.spec, row.index.into());
-            block.call = Some(Arc::new(WaitingCall { spec, index, args: args.to_owned(), duration_ns: duration }));
+            block.call = Some(Arc::new(WaitingCall {
+                name: row.spec.name,
+                flags: row.spec.flags,
+                keys: row.spec.keys,
+                index: row.index.into(),
+                args: args.to_owned(),
+                duration_ns: duration,
+            }));
             return Ok(after);
         }
         if let Some(stats) = ctx.stats.command(row.index.into()) {
@@ -748,7 +756,7 @@ impl Request<'_, '_> {
         }
         let (request_bytes, reply_bytes) = (args.total_bytes(), ctx.reply.len().saturating_sub(start));
         if turn.shared.slow_log.wants(ctx.stats, duration, request_bytes, reply_bytes) {
-            Done::show(&ctx, duration, request_bytes, reply_bytes, |done| turn.shared.slow_log.look(done));
+            ctx.show_done(duration, request_bytes, reply_bytes, |done| turn.shared.slow_log.look(done));
         }
         Ok(after)
     }

@@ -46,6 +46,6 @@ fn note(
     let client = client_line::shown(clients, &session.info, name, now);
     let login = &host.login;
     login.log.note(denied.reason, origin, object, user, client, now);
-    login.audit.denied(session, (name, origin), (denied.reason, object), now);
+    login.audit.denied((&session.info, user), (name, origin), (denied.reason, object), now);
     Denial { reason: denied.reason, text: denied.text(user, object, false) }
 }

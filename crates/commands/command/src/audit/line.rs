@@ -1,6 +1,6 @@
 //! One line: a JSON object that is built field by field.
 
-use crate::Session;
+use crate::clients::ClientInfo;
 use base::UnixMs;
 use std::fmt::Write as _;
 
@@ -22,10 +22,10 @@ impl Line {
     }
 
     /// Adds who it is.
-    pub(super) fn client(&mut self, session: &Session, user: &[u8]) {
+    pub(super) fn client(&mut self, client: &ClientInfo, user: &[u8]) {
         self.bytes("user", user);
-        self.text("client", &session.info.address.to_string());
-        self.number("id", session.id);
+        self.text("client", &client.address.to_string());
+        self.number("id", client.id);
     }
 
     /// Adds a field.

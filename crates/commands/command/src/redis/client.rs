@@ -258,7 +258,7 @@ static INFO: CommandSpec = CommandSpec {
 
 fn info(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let (info, now) = (&ctx.session.info, ctx.now());
-    info.update_session(ctx.session, ctx.reply.protocol(), now);
+    ctx.session.publish_state(ctx.reply.protocol(), now);
     let command = Some(own_command(ctx.session, "client|info"));
     let line = Line { clients: &ctx.host.clients, info, command, now };
     ctx.reply.verbatim("txt", line.to_string().as_bytes());

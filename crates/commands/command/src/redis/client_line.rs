@@ -83,7 +83,7 @@ mod tests {
     fn a_socket_file_is_shown_as_address_and_flag() {
         let address = || Address::Unix("/run/socket".into());
         let info = ClientInfo::new(7, address(), address(), 1000);
-        let clients = Clients::new(&crate::CommandTable::new(&[]));
+        let clients = Clients::new(std::iter::empty());
         let line = Line { clients: &clients, info: &info, command: None, now: 4999 }.to_string();
         assert!(
             line.starts_with("id=7 addr=/run/socket:0 laddr=/run/socket:0 fd=-1 name= age=3 idle=3 flags=U capa= ")

@@ -100,7 +100,7 @@ fn list(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     }
     let (filter, now) = (Filter::parse(ctx, 2)?, ctx.now());
     let (clients, own) = (&ctx.host.clients, ctx.session.id);
-    ctx.session.info.update_session(ctx.session, ctx.reply.protocol(), now);
+    ctx.session.publish_state(ctx.reply.protocol(), now);
     let mut lines = String::new();
     for info in clients.all() {
         let is_own = info.id == own;
@@ -213,7 +213,7 @@ pub(super) static KILL: CommandSpec = CommandSpec {
 
 fn kill(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let (clients, now) = (&ctx.host.clients, ctx.now());
-    ctx.session.info.update_session(ctx.session, ctx.reply.protocol(), now);
+    ctx.session.publish_state(ctx.reply.protocol(), now);
     // One argument is an address, and its connection is closed even if it is this one.
     if ctx.args.len() == 3 {
         let address = &ctx.args[2];

@@ -11,7 +11,7 @@ use push::Tracker;
 pub fn stop_tracking(session: &mut Session, host: &Host) {
     if let Some(caching) = session.tracking.take() {
         host.tracking.leave(session.id, caching.prefixes.iter().map(|prefix| &**prefix));
-        session.info.update_tracking(session);
+        session.publish_tracking();
     }
 }
 
@@ -185,7 +185,7 @@ fn track(ctx: &mut Ctx<'_>, options: &Options<'_>) -> Result<(), Stop> {
     let Options { redirect, is_noloop, is_broadcast, .. } = *options;
     let tracker = Tracker { client, redirect, is_noloop, is_broadcast };
     ctx.host.tracking.enter(tracker, prefixes);
-    ctx.session.info.update_tracking(ctx.session);
+    ctx.session.publish_tracking();
     Ok(())
 }
 

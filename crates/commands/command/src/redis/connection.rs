@@ -3,7 +3,7 @@
 use crate::acl::{Origin, Reason, User};
 use crate::audit::Proof;
 use crate::error::{self, Stop};
-use crate::login::{self, Attempt, WRONG_PASSWORD};
+use crate::login::{Attempt, Checked, WRONG_PASSWORD};
 use crate::redis::client::{check_name, name_connection};
 use crate::redis::client_line;
 use crate::redis::client_tracking::stop_tracking;
@@ -63,7 +63,7 @@ fn auth(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         _ => return Err(error::SYNTAX),
     };
     let password = args.bytes(password).unwrap_or_default();
-    let attempt = login::attempt(ctx, user, password)?;
+    let attempt = attempt(ctx, user, password)?;
     admit(ctx, user, attempt)?;
     ctx.reply.ok();
     Ok(())
@@ -81,10 +81,28 @@ fn admit(ctx: &mut Ctx<'_>, name: &[u8], attempt: Attempt) -> Result<(), Stop> {
     Ok(())
 }
 
+/// Checks a user and password of the client that asks. The caller notes a refusal in ACL LOG.
+///
+/// # Errors
+/// A thread has to compute a slow hash first; the request then runs again.
+pub fn attempt(ctx: &mut Ctx<'_>, user: &[u8], password: &[u8]) -> Result<Attempt, Stop> {
+    let login = &ctx.host.login;
+    let found = match login.check(user, password) {
+        Checked::Done(found) => found,
+        Checked::Slow(slow) => {
+            let (user, hashes) = (slow.user.clone(), slow.hashes.clone());
+            // The user may have lost this password meanwhile.
+            let matching = ctx.made_of_passwords(move || slow.run())?.filter(|hash| hashes.contains(hash));
+            matching.and(user)
+        }
+    };
+    Ok(login.conclude(found, &ctx.session.info.address, ctx.now()))
+}
+
 /// Logs a connection in, and notes it in the audit log.
 pub fn accept(session: &mut Session, host: &Host, user: Arc<User>, proof: Proof<'_>, now: UnixMs) {
     session.log_in(user);
-    host.login.audit.login(session, (session.user.name(), proof), true, now);
+    host.login.audit.login(&session.info, (session.user.name(), proof), true, now);
 }
 
 /// Notes a wrong password or an unknown user in ACL LOG and in the audit log.
@@ -104,7 +122,7 @@ pub fn note_wrong(
     let client = client_line::shown(&host.clients, &session.info, command, now);
     let login = &host.login;
     login.log.note(Reason::Login, origin, object, user, client, now);
-    login.audit.login(session, (user, proof), false, now);
+    login.audit.login(&session.info, (user, proof), false, now);
 }
 
 /// Notes a certificate whose name is not that of a user who may log in.
@@ -112,7 +130,7 @@ pub fn note_certificate(session: &Session, host: &Host, name: &str, now: UnixMs)
     let client = client_line::shown(&host.clients, &session.info, "", now);
     let (login, user) = (&host.login, name.as_bytes());
     login.log.note(Reason::Certificate, Origin::TopLevel, b"", user, client, now);
-    login.audit.login(session, (user, Proof::Certificate(name)), false, now);
+    login.audit.login(&session.info, (user, Proof::Certificate(name)), false, now);
 }
 
 static HELLO: CommandSpec = CommandSpec {
@@ -173,7 +191,7 @@ fn hello(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
         };
     }
     if let Some((user, password)) = login {
-        let attempt = login::attempt(ctx, user, password)?;
+        let attempt = attempt(ctx, user, password)?;
         admit(ctx, user, attempt)?;
     }
     if !ctx.session.authenticated {

@@ -1,9 +1,9 @@
 //! Lists: commands that wait for an element. [`crate::blocking`] explains how waiting works.
 
 use super::list_moving::{Popping, end, move_element};
-use crate::blocking::KeyWait;
 use crate::error::Stop;
 use crate::spec::{Argument, Docs};
+use crate::waiting::KeyWait;
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::UnixMs;
 use engine::Type;

@@ -23,7 +23,7 @@ pub fn is_confined(session: &Session, protocol: Protocol) -> bool {
 pub fn leave_all(session: &mut Session, host: &Host) {
     if let Some(mut subscriptions) = session.subscriptions.take() {
         host.pubsub.leave(&mut subscriptions, session.info.receiver());
-        session.info.update_subscriptions(session);
+        session.publish_subscriptions();
     }
 }
 
@@ -143,7 +143,7 @@ fn subscribe(ctx: &mut Ctx<'_>, kind: Kind) -> Result<(), Stop> {
         let count = counted(subscriptions, kind);
         confirm(ctx, confirmations(kind).0, Some(name), count);
     }
-    ctx.session.info.update_subscriptions(ctx.session);
+    ctx.session.publish_subscriptions();
     Ok(())
 }
 
@@ -160,7 +160,7 @@ fn unsubscribe(ctx: &mut Ctx<'_>, kind: Kind) -> Result<(), Stop> {
         confirm(ctx, confirmation, Some(name), counted(&subscriptions, kind));
     }
     ctx.session.subscriptions = Some(subscriptions).filter(|subscriptions| !subscriptions.is_empty());
-    ctx.session.info.update_subscriptions(ctx.session);
+    ctx.session.publish_subscriptions();
     Ok(())
 }
 

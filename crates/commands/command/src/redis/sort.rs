@@ -154,7 +154,7 @@ fn sort_ro(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 fn may_follow_patterns(ctx: &Ctx<'_>) -> bool {
     let session = &*ctx.session;
     session.is_unrestricted()
-        || ctx.host.clients.row_of(ctx.spec).is_some_and(|row| {
+        || ctx.host.table.row_of(ctx.spec).is_some_and(|row| {
             may_read_all_keys(&session.user.rules(), &row, &ctx.args, ctx.host.login.users.scope(session.db))
         })
 }

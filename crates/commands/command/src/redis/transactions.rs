@@ -4,7 +4,7 @@
 //! changes are one record of the log. So it is strictly serializable, whatever its keys.
 
 use crate::acl::{Origin, denial};
-use crate::call::{Done, call_at_once, fail};
+use crate::call::{call_at_once, fail};
 use crate::error::{self, Stop};
 use crate::session::{Transaction, WatchedKey};
 use crate::spec::{Argument, Docs};
@@ -132,7 +132,7 @@ fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
         }
         if let Some(observer) = observer {
             let (request_bytes, reply_bytes) = (inner.args.total_bytes(), inner.reply.len().saturating_sub(start));
-            Done::show(&inner, duration, request_bytes, reply_bytes, |done| observer.done(done));
+            inner.show_done(duration, request_bytes, reply_bytes, |done| observer.done(done));
         }
         if fits.is_ok() {
             fits = error::check_reply(ctx.reply);

@@ -1,9 +1,9 @@
 //! Taking members from the ends of sorted sets, and waiting for them: see [`crate::blocking`].
 
 use super::zset_reply;
-use crate::blocking::KeyWait;
 use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs};
+use crate::waiting::KeyWait;
 use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
 use base::UnixMs;
 use engine::{Key, Type};

@@ -4,7 +4,7 @@ use super::{Executor, Shared};
 use base::{Lsn, UnixMs};
 use command::Session;
 use command::blocking::{Awaited, UNBLOCKED, WaitingCall};
-use command::call::Done;
+use command::observer::Done;
 use command::clients::Unblock;
 use command::stats::WorkerStats;
 use engine::WaitEnd;
@@ -114,9 +114,10 @@ fn account(
     let Some(space) = shared.store.spaces.get(session.db) else { return };
     if shared.slow_log.wants(stats, duration_ns, request_bytes, reply_bytes) {
         shared.slow_log.look(&Done {
-            spec: call.spec,
+            flags: call.flags,
+            keys: call.keys,
             args,
-            session,
+            client: &session.info,
             stats,
             hashed: None,
             hash: &|bytes| shared.store.key(space, bytes),
