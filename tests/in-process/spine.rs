@@ -6,8 +6,8 @@
 
 use crate::harness::{SHARDS, START_MS, TestServer, fetching, memory, request, store};
 use base::{Rng, UnixMs};
-use command::spec::{CommandSpec, Docs, Locks, Run};
-use command::{Categories, Flags};
+use command::spec::{Docs, Locks};
+use command::{Categories, CommandSpec, Flags, Run};
 use engine::{Engine, Entry, EntrySink, WalkProgress};
 use server::assembly::Commands;
 use std::sync::{Arc, Mutex};

@@ -64,13 +64,7 @@ static ACL: CommandSpec = CommandSpec {
 };
 
 /// A row of a subcommand, for which its documentation says the rest.
-const fn row(
-    name: &'static str,
-    arity: i16,
-    flags: Flags,
-    docs: &'static Docs,
-    run: command::spec::Handler,
-) -> CommandSpec {
+const fn row(name: &'static str, arity: i16, flags: Flags, docs: &'static Docs, run: command::Handler) -> CommandSpec {
     CommandSpec {
         name,
         arity,

@@ -4,8 +4,8 @@
 use crate::hot_key_session::HotKeySession;
 use crate::hot_keys::{HotKeys, LONG_CALL_NS};
 use crate::latency::LatencyMonitor;
-use command::observer::{Done, Observer};
 use command::login::redacted;
+use command::observer::{Done, Observer};
 use command::sampler;
 use command::stats::WorkerStats;
 use config::Settings;

@@ -17,9 +17,9 @@
 //! A key's stripe follows from its hash, whichever worker has met it; the lock is held for some hundred instructions.
 
 use base::KeyspaceId;
-use command::{KeyFlags, KeySpec};
 use command::observer::Done;
 use command::sampler::{self, STRIDE};
+use command::{KeyFlags, KeySpec};
 use engine::Key;
 use parking_lot::Mutex;
 

@@ -3,8 +3,9 @@
 
 use command::CommandSpec;
 use command::CommandTable;
+use command::Run;
 use command::acl;
-use command::spec::{Argument, ArgumentFlags, ArgumentKind, Run};
+use command::spec::{Argument, ArgumentFlags, ArgumentKind};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;

@@ -7,8 +7,8 @@ use admin::{
 use base::clock::ManualClock;
 use base::random::SeededEntropy;
 use command::call::call;
-use command::observer::Observer;
 use command::clients::Address;
+use command::observer::Observer;
 use command::stats::WorkerStats;
 use command::{Args, CommandTable, Ctx, Host, Session, Stop};
 use config::{Directive, EndFlags, RewriteError, Settings};

@@ -1,11 +1,10 @@
 //! The one place where a command runs: reply rolled back on error, figures kept, long calls reported.
 
 use crate::audit::Ended;
-use crate::spec::{Answer, Look};
 use crate::observer::Done;
+use crate::spec::{Answer, Look};
 use crate::stats::WorkerStats;
-use crate::table::Row;
-use crate::{Ctx, Flags, KeyFlags, Run, Stop};
+use crate::{Ctx, Flags, KeyFlags, Row, Run, Stop};
 use engine::{Away, Fetch, Type};
 use proto::{ReplyBuffer, ReplyMark};
 
@@ -27,13 +26,7 @@ fn remember_keys(ctx: &mut Ctx<'_>, row: &Row) {
 
 impl Ctx<'_> {
     /// Shows an observer the call that has run in this context.
-    pub fn show_done(
-        &self,
-        duration_ns: u64,
-        request_bytes: usize,
-        reply_bytes: usize,
-        to: impl FnOnce(&Done<'_>),
-    ) {
+    pub fn show_done(&self, duration_ns: u64, request_bytes: usize, reply_bytes: usize, to: impl FnOnce(&Done<'_>)) {
         to(&Done {
             flags: self.spec.flags,
             keys: self.spec.keys,

@@ -4,8 +4,7 @@ use crate::acl::{Origin, denial};
 use crate::redis::pubsub::is_confined;
 use crate::session::{Queued, Transaction};
 use crate::stats::WorkerStats;
-use crate::table::Row;
-use crate::{Args, Flags, Host, Locks, Session};
+use crate::{Args, Flags, Host, Locks, Row, Session};
 use base::UnixMs;
 use proto::ReplyBuffer;
 
@@ -101,9 +100,10 @@ pub fn queue(session: &mut Session, stats: &WorkerStats, row: &Row, args: &Args<
     }
     if let Some(transaction) = &mut session.transaction {
         if !transaction.poisoned {
-            let args = args.to_owned();
-            transaction.bytes = transaction.bytes.saturating_add(args.held_bytes()).saturating_add(size_of::<Queued>());
-            transaction.queue.push(Queued { row: *row, args });
+            let queued = Queued { row: *row, args: args.to_owned() };
+            let bytes = queued.args.held_bytes().saturating_add(size_of_val(&queued));
+            transaction.bytes = transaction.bytes.saturating_add(bytes);
+            transaction.queue.push(queued);
         }
         reply.simple("QUEUED");
     }

@@ -1,5 +1,5 @@
 //! The parts of the server that commands about the server need: settings, figures, clients, users, channels and the
-//! like.
+//! like. With the table of all commands they are the [`Host`](crate::Host).
 //!
 //! Those of this crate and of the ones below are fields, so that none can be missing. Upper crates add parts (and
 //! rows) of theirs without this crate knowing them; each is a type of its own.
@@ -7,7 +7,6 @@
 //! H1. The rows of a crate get only parts that its list names, since no others compile ([`PartOf`]). A server is
 //!     assembled only if it has the parts of all lists ([`Needs::lacking`]).
 
-use crate::CommandTable;
 use crate::about::About;
 use crate::clients::Clients;
 use crate::configuration::Configuration;
@@ -18,9 +17,8 @@ use crate::observer::Observer;
 use crate::pause::Pause;
 use crate::watchers::Watchers;
 use crate::work::remote::Migrator;
-use base::Rng;
 use config::Settings;
-use push::{Outlets, PubSub, Tracking};
+use push::{PubSub, Tracking};
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -49,9 +47,7 @@ impl Hasher for IdHasher {
 type Above = HashMap<TypeId, Box<dyn Any + Send + Sync>, BuildHasherDefault<IdHasher>>;
 
 /// The parts. Assembled once at startup, then only read.
-pub struct Host {
-    /// All commands.
-    pub table: Arc<CommandTable>,
+pub struct Parts {
     /// The identity of the server.
     pub about: About,
     /// The settings in force.
@@ -83,12 +79,12 @@ pub struct Host {
     above: Above,
 }
 
-impl Host {
-    /// The parts of a server with this identity, these commands and figures, and these channels and tracked keys. All
-    /// else is as in one that has default settings and no client yet.
-    pub fn new(
+impl Parts {
+    /// The parts of a server with this identity, commands of these full names, these figures, and these channels and
+    /// tracked keys. All else is as in one that has default settings and no client yet.
+    pub(crate) fn new<'n>(
         about: About,
-        table: Arc<CommandTable>,
+        commands: impl Iterator<Item = &'n str>,
         figures: Arc<Figures>,
         (pubsub, tracking): (Arc<PubSub>, Arc<Tracking>),
     ) -> Self {
@@ -96,8 +92,7 @@ impl Host {
             about,
             configuration: Configuration::new(Settings::default(), Box::new(())),
             figures,
-            clients: Clients::new(table.rows().iter().map(|(name, _)| name.as_str())),
-            table,
+            clients: Clients::new(commands),
             login: Login::default(),
             pause: Pause::default(),
             pubsub,
@@ -112,18 +107,9 @@ impl Host {
         }
     }
 
-    /// For commands that run without a server, such as those of a log that is imported: no client listens.
-    pub fn alone(table: Arc<CommandTable>) -> Self {
-        let silent = Arc::new(Outlets::new(1, |_| {}));
-        let channels = (Arc::new(PubSub::new(silent.clone())), Arc::new(Tracking::new(silent, |_| {})));
-        Self::new(About::new(&mut Rng::new(0), 0, None), table, Arc::new(Figures::new(Vec::new())), channels)
-    }
-
     /// Adds a part of an upper crate, replacing one of the same type.
-    #[must_use]
-    pub fn with<T: Send + Sync + 'static>(mut self, part: T) -> Self {
+    pub(crate) fn add<T: Send + Sync + 'static>(&mut self, part: T) {
         self.above.insert(TypeId::of::<T>(), Box::new(part));
-        self
     }
 
     /// The part of this type, which is on the list of the crate `C`.
@@ -143,7 +129,7 @@ impl Host {
 /// The list of parts that the rows of a crate ask for. [`crate::needs`] makes one.
 pub trait Needs {
     /// The first part of the list that is missing.
-    fn lacking(host: &Host) -> Option<&'static str>;
+    fn lacking(parts: &Parts) -> Option<&'static str>;
 }
 
 /// A part on the list of the crate `C`.
@@ -157,7 +143,7 @@ pub trait PartOf<C>: Send + Sync + 'static {}
 ///     /// What these rows ask for.
 ///     pub Needed: Arc<str>, Arc<[u8]>,
 /// }
-/// # use command::host::{Host, Needs};
+/// # use command::{Host, host::Needs};
 /// # let table = Arc::new(command::CommandTable::new(&[]));
 /// let host = Host::alone(table).with(Arc::<str>::from("a part"));
 /// assert_eq!(Needed::lacking(&host), Some("alloc::sync::Arc<[u8]>"));
@@ -169,9 +155,9 @@ macro_rules! needs {
         $shown struct $name;
         $(impl $crate::host::PartOf<$name> for $part {})+
         impl $crate::host::Needs for $name {
-            fn lacking(host: &$crate::Host) -> Option<&'static str> {
-                let parts = [$((host.find::<$part>().is_some(), ::std::any::type_name::<$part>())),+];
-                parts.into_iter().find(|(is_there, _)| !is_there).map(|(_, name)| name)
+            fn lacking(parts: &$crate::host::Parts) -> Option<&'static str> {
+                let listed = [$((parts.find::<$part>().is_some(), ::std::any::type_name::<$part>())),+];
+                listed.into_iter().find(|(is_there, _)| !is_there).map(|(_, name)| name)
             }
         }
     };

@@ -20,6 +20,7 @@ pub mod call;
 pub mod clients;
 pub mod configuration;
 pub mod context;
+mod databases;
 pub mod drawing;
 pub mod error;
 pub mod figures;
@@ -44,12 +45,6 @@ pub mod watchers;
 pub mod work;
 
 pub use args::Args;
-pub use context::Ctx;
+pub use context::{CommandSpec, CommandTable, Ctx, Handler, Host, Row, Run, Session};
 pub use error::Stop;
-pub use host::Host;
-pub use session::Session;
-pub use spec::{
-    Argument, ArgumentFlags, ArgumentKind, Categories, CommandSpec, Deprecated, Docs, Flags, KeyFlags, KeySpec, Locks,
-    Run,
-};
-pub use table::CommandTable;
+pub use spec::{Argument, ArgumentFlags, ArgumentKind, Categories, Deprecated, Docs, Flags, KeyFlags, KeySpec, Locks};

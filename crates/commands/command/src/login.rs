@@ -15,10 +15,10 @@ mod verified;
 pub use tokens::{TOKEN_BYTES_MAX, TOKEN_BYTES_MIN, TOKENS_MAX, Token, TokenError, Tokens};
 pub use verified::Verification;
 
+use crate::Args;
 use crate::acl::{Hash, Hashing, Kept, Log, User, Users};
 use crate::audit::Audit;
 use crate::clients::Address;
-use crate::Args;
 use base::UnixMs;
 use base::rate::OncePerSecond;
 use parking_lot::Mutex;

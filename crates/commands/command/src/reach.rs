@@ -1,39 +1,10 @@
 //! Which databases a request reaches, besides the one that its client has selected.
 
-use crate::Args;
-use crate::session::Session;
-use crate::table::Row;
+use crate::databases::databases_in;
+use crate::{Args, Row, Session};
 use base::DbIndex;
 use base::integer::parse_integer;
 use engine::WriteClass;
-
-/// The arguments that name databases.
-pub(crate) fn databases_in(name: &str, args: &Args<'_>) -> Vec<usize> {
-    match name {
-        "select" => vec![1],
-        "swapdb" => vec![1, 2],
-        "move" => vec![2],
-        "copy" => databases_of_copy(args),
-        _ => Vec::new(),
-    }
-}
-
-/// None of a COPY with a wrong option, which the command refuses.
-fn databases_of_copy(args: &Args<'_>) -> Vec<usize> {
-    let (mut found, mut at) = (Vec::new(), 3usize);
-    while let Some(word) = args.bytes(at) {
-        let is_db = word.eq_ignore_ascii_case(b"db") && args.bytes(at.saturating_add(1)).is_some();
-        if !is_db && !word.eq_ignore_ascii_case(b"replace") {
-            return Vec::new();
-        }
-        if is_db {
-            at = at.saturating_add(1);
-            found.push(at);
-        }
-        at = at.saturating_add(1);
-    }
-    found
-}
 
 /// The database by which a request is admitted, of EXEC and what it runs: one of those that get more to hold, and among
 /// them one on disk, whose flushes may keep writes waiting. `is_on_disk` knows of each database; `None` for one that

@@ -1,11 +1,11 @@
 //! What a connection has said about itself: database, protocol, name, login, transaction.
 
-use crate::Locks;
 use crate::acl::User;
 use crate::attempt::Attempt;
 use crate::blocking::{Awaited, Block};
 use crate::caching::Caching;
 use crate::clients::{Address, ClientInfo};
+use crate::spec::Locks;
 use crate::table::Row;
 use crate::work::reply::ReplyRest;
 use crate::work::steps::PendingWork;
@@ -17,8 +17,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The state of one client connection that commands read and change. Owned by its worker.
-pub struct Session {
+/// The state of one client connection that commands read and change. Owned by its worker. `R` runs the commands that it
+/// has queued.
+pub struct Session<R: 'static> {
     /// The number CLIENT ID answers; never used twice.
     pub id: u64,
     /// What others may see of it, its names among them.
@@ -39,7 +40,7 @@ pub struct Session {
     /// The generation of users in which `is_unrestricted` was computed.
     users_seen: u64,
     /// The commands queued since MULTI; `None` outside.
-    pub transaction: Option<Transaction>,
+    pub transaction: Option<Transaction<R>>,
     /// How many commands the transaction has that EXEC is running now.
     pub running: Option<usize>,
     /// Whether it has ever begun a transaction or watched a key; CLIENT LIST shows it.
@@ -87,20 +88,25 @@ pub struct Session {
 }
 
 /// Commands queued by MULTI.
-#[derive(Default)]
-pub struct Transaction {
+pub struct Transaction<R: 'static> {
     /// The requests, in order.
-    pub queue: Vec<Queued>,
+    pub queue: Vec<Queued<R>>,
     /// Bytes the queue holds, for the limit on it.
     pub bytes: usize,
     /// A queued command was refused: EXEC answers EXECABORT, and nothing is queued any more.
     pub poisoned: bool,
 }
 
+impl<R> Default for Transaction<R> {
+    fn default() -> Self {
+        Self { queue: Vec::new(), bytes: 0, poisoned: false }
+    }
+}
+
 /// One queued request.
-pub struct Queued {
+pub struct Queued<R: 'static> {
     /// Its row.
-    pub row: Row,
+    pub row: Row<R>,
     /// Its arguments.
     pub args: crate::args::OwnedArgs,
 }
@@ -161,15 +167,15 @@ pub enum Replies {
     SkipThis,
 }
 
-impl Session {
+impl<R> Session<R> {
     /// What a request may do to entries; of EXEC, what its queue may.
-    pub fn writes_of(&self, row: &Row) -> WriteClass {
+    pub fn writes_of(&self, row: &Row<R>) -> WriteClass {
         let queue = self.queue_of(row).map(|queued| queued.row.writes);
         queue.fold(row.writes, WriteClass::and)
     }
 
     /// The requests that EXEC would run now; none for other commands.
-    pub fn queue_of(&self, row: &Row) -> impl Iterator<Item = &Queued> {
+    pub fn queue_of(&self, row: &Row<R>) -> impl Iterator<Item = &Queued<R>> {
         let transaction = self.transaction.as_ref().filter(|_| row.spec.locks == Locks::Queue);
         transaction.into_iter().flat_map(|transaction| &transaction.queue)
     }
@@ -343,6 +349,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Session;
 
     #[test]
     fn skip_takes_back_its_own_reply_and_the_next() {

@@ -3,14 +3,17 @@
 //! A command is one `static` in its family's file: its name, arity, flags, where its keys stand, its documentation, and
 //! the function that runs it. `COMMAND`, `COMMAND DOCS`, key extraction, locking, access control and the reference
 //! pages all come from the row; nothing about a command is written down twice.
+//!
+//! What runs a command is a parameter of its row, `R`. So sessions, users and the parts of the host know rows, although
+//! a function is given all of these ([`Ctx`](crate::Ctx)): only [`context`](crate::context) says what `R` is.
 
-use crate::{Args, Ctx, Stop};
+use crate::{Args, Stop};
 use base::UnixMs;
 use engine::Entry;
 use proto::ReplyBuffer;
 
 /// One row of the command table.
-pub struct CommandSpec {
+pub struct Spec<R> {
     /// Lower case; of a subcommand only its own word (`get` of `config|get`).
     pub name: &'static str,
     /// Number of arguments with the name (and, for a subcommand, with its container); negative means "at least".
@@ -26,22 +29,14 @@ pub struct CommandSpec {
     /// What COMMAND DOCS says.
     pub docs: &'static Docs,
     /// What it does.
-    pub run: Run,
+    pub run: R,
 }
 
-/// What a command does when its name and arity are right.
-#[derive(Clone, Copy)]
-pub enum Run {
-    /// Runs under the locks that [`CommandSpec::locks`] asks for.
-    Call(Handler),
-    /// Answers from the entry under its first key, and changes nothing but its access stamp.
-    Read(Answer),
-    /// Has subcommands; alone it is only the first word.
-    Container(&'static [&'static CommandSpec]),
+/// What runs a command when its name and arity are right.
+pub trait Runs: Copy + 'static {
+    /// The subcommands of what has some; alone it is only the first word.
+    fn subcommands(&self) -> Option<&'static [&'static Spec<Self>]>;
 }
-
-/// A command's function. An error leaves nothing changed and becomes the reply.
-pub type Handler = fn(&mut Ctx<'_>) -> Result<(), Stop>;
 
 /// The function of a command that answers from one entry. An error becomes the reply.
 pub type Answer = fn(&Look<'_>, &mut ReplyBuffer) -> Result<(), Stop>;
@@ -182,7 +177,7 @@ bitflags::bitflags! {
     }
 }
 
-impl CommandSpec {
+impl<R> Spec<R> {
     /// Whether a request of `count` arguments, name included, can be right.
     #[inline]
     pub fn accepts(&self, count: usize) -> bool {
@@ -214,19 +209,18 @@ impl CommandSpec {
         if self.locks == Locks::Keys && has_derived_keys { Locks::All } else { self.locks }
     }
 
-    /// The subcommand of this name, in any case.
-    pub fn subcommand(&self, name: &[u8]) -> Option<&'static CommandSpec> {
-        match self.run {
-            Run::Call(_) | Run::Read(_) => None,
-            Run::Container(rows) => rows.iter().find(|row| name.eq_ignore_ascii_case(row.name.as_bytes())).copied(),
-        }
-    }
-
     /// Visits the argument index of every key of a request, in the order of the key specifications. False when the
     /// arguments do not fit them (a wrong key count, for one); the command itself will say what is wrong.
     #[inline]
     pub fn visit_keys(&self, args: &Args<'_>, visit: impl FnMut(usize, &'static KeySpec)) -> bool {
         KeySpec::visit_all(self.keys, args, visit)
+    }
+}
+
+impl<R: Runs> Spec<R> {
+    /// The subcommand of this name, in any case.
+    pub fn subcommand(&self, name: &[u8]) -> Option<&'static Self> {
+        self.run.subcommands()?.iter().find(|row| name.eq_ignore_ascii_case(row.name.as_bytes())).copied()
     }
 }
 
@@ -335,13 +329,9 @@ impl KeySpec {
         matches!(keys, [Self { find: Find::Range { last: 0, .. }, condition: None, .. }])
     }
 
-    /// [`CommandSpec::visit_keys`] of a command with these.
+    /// [`Spec::visit_keys`] of a command with these.
     #[inline]
-    pub fn visit_all(
-        keys: &'static [Self],
-        args: &Args<'_>,
-        mut visit: impl FnMut(usize, &'static Self),
-    ) -> bool {
+    pub fn visit_all(keys: &'static [Self], args: &Args<'_>, mut visit: impl FnMut(usize, &'static Self)) -> bool {
         keys.iter().all(|spec| spec.visit(args, |index| visit(index, spec)))
     }
 

@@ -3,7 +3,8 @@
 //! Names of up to sixteen bytes, all common ones, are folded to lower case in one word and looked up in a small table
 //! with one probe in nearly every case; the few longer ones go through a hash map.
 
-use crate::{Args, CommandSpec, Flags, KeyFlags, Locks, Run, Stop, absent, error};
+use crate::spec::{Flags, KeyFlags, Locks, Runs, Spec};
+use crate::{Args, Stop, absent, error};
 use engine::WriteClass;
 use std::collections::HashMap;
 
@@ -14,32 +15,30 @@ const SLOT_COUNT: usize = 2048;
 pub const COMMANDS_MAX: usize = 1024;
 
 /// All commands of a server, each with an index for its statistics.
-pub struct CommandTable {
+pub struct Table<R: 'static> {
     /// Open addressing by a multiplicative hash of the folded name.
-    slots: Box<[Slot; SLOT_COUNT]>,
-    long: HashMap<Box<[u8]>, Row>,
+    slots: Box<[Slot<R>; SLOT_COUNT]>,
+    long: HashMap<Box<[u8]>, Row<R>>,
     /// Every row, containers and subcommands, by index, with full names. Rows of other dialects follow those of RESP.
-    rows: Vec<(String, &'static CommandSpec)>,
+    rows: Vec<(String, &'static Spec<R>)>,
     /// How many of them are of RESP.
     resp_count: usize,
-    top: Vec<&'static CommandSpec>,
+    top: Vec<&'static Spec<R>>,
 }
 
 /// A place of the fast table.
-#[derive(Clone, Copy, Default)]
-struct Slot {
+struct Slot<R: 'static> {
     /// The folded name, which is never 0.
     name: u128,
     /// `None` where no command is.
-    row: Option<Row>,
+    row: Option<Row<R>>,
 }
 
 /// A row found, with its statistics' index, and what every request asks of it at hand. Small, since each request in a
 /// batch has its copy.
-#[derive(Clone, Copy)]
-pub struct Row {
+pub struct Row<R: 'static> {
     /// The row.
-    pub spec: &'static CommandSpec,
+    pub spec: &'static Spec<R>,
     /// Index of this row's statistics; a container's subcommands follow it in order.
     pub index: u16,
     /// As in the row; 0, which no request has, for a container.
@@ -54,15 +53,23 @@ pub struct Row {
     pub confirms_subscriptions: bool,
 }
 
-const _: () = assert!(size_of::<Option<Row>>() == 16);
+const _: () = assert!(size_of::<Option<Row<()>>>() == 16);
 
-impl Row {
-    pub(crate) fn new(spec: &'static CommandSpec, index: u16) -> Self {
+impl<R> Clone for Row<R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for Row<R> {}
+
+impl<R: Runs> Row<R> {
+    pub(crate) fn new(spec: &'static Spec<R>, index: u16) -> Self {
         let first_key = match spec.locks {
             Locks::Keys => spec.first_key().and_then(|first| u8::try_from(first).ok()).unwrap_or(0),
             _ => 0,
         };
-        let arity = if matches!(spec.run, Run::Call(_) | Run::Read(_)) { spec.arity } else { 0 };
+        let arity = if spec.run.subcommands().is_none() { spec.arity } else { 0 };
         let arity = i8::try_from(arity).expect("a command has few arguments of its own");
         // PFCOUNT stores what it has counted.
         let edits = spec.keys.iter().any(|key| key.flags.contains(KeyFlags::RW));
@@ -84,14 +91,14 @@ impl Row {
     }
 }
 
-impl CommandTable {
+impl<R: Runs> Table<R> {
     /// A table of these commands.
     ///
     /// # Panics
     /// When two rows have one name.
-    pub fn new(families: &[&[&'static CommandSpec]]) -> Self {
+    pub fn new(families: &[&[&'static Spec<R>]]) -> Self {
         let mut table = Self {
-            slots: Box::new([Slot::default(); SLOT_COUNT]),
+            slots: Box::new([const { Slot { name: 0, row: None } }; SLOT_COUNT]),
             long: HashMap::new(),
             rows: Vec::new(),
             resp_count: 0,
@@ -100,7 +107,7 @@ impl CommandTable {
         for spec in table.top.clone() {
             let index = u16::try_from(table.rows.len()).expect("fewer than 2^16 commands");
             table.rows.push((spec.name.to_owned(), spec));
-            if let Run::Container(rows) = spec.run {
+            if let Some(rows) = spec.run.subcommands() {
                 table.rows.extend(rows.iter().map(|row| (format!("{}|{}", spec.name, row.name), *row)));
             }
             table.insert(spec, index);
@@ -115,8 +122,8 @@ impl CommandTable {
     ///
     /// # Panics
     /// When there are more than 2^16 rows.
-    pub fn add_dialect(&mut self, dialect: &str, specs: &[&'static CommandSpec]) -> Vec<Row> {
-        let add = |spec: &&'static CommandSpec| {
+    pub fn add_dialect(&mut self, dialect: &str, specs: &[&'static Spec<R>]) -> Vec<Row<R>> {
+        let add = |spec: &&'static Spec<R>| {
             let name = format!("{dialect}|{}", spec.name);
             let place = self.rows.iter().position(|(taken, _)| *taken == name).unwrap_or_else(|| {
                 self.rows.push((name, *spec));
@@ -128,7 +135,7 @@ impl CommandTable {
         specs.iter().map(add).collect()
     }
 
-    fn insert(&mut self, spec: &'static CommandSpec, index: u16) {
+    fn insert(&mut self, spec: &'static Spec<R>, index: u16) {
         assert!(self.find(spec.name.as_bytes()).is_none(), "two commands named {}", spec.name);
         match fold(spec.name.as_bytes()) {
             None => {
@@ -148,7 +155,7 @@ impl CommandTable {
 
     /// The command of this name, in any case.
     #[inline]
-    pub fn find(&self, name: &[u8]) -> Option<&Row> {
+    pub fn find(&self, name: &[u8]) -> Option<&Row<R>> {
         let Some(folded) = fold(name) else {
             return self.long.get(name.to_ascii_lowercase().as_slice());
         };
@@ -164,13 +171,13 @@ impl CommandTable {
 
     /// The row a request asks for; `None` when [`resolve`](Self::resolve) can say what is wrong with it.
     #[inline]
-    pub fn lookup(&self, args: &Args<'_>) -> Option<Row> {
+    pub fn lookup(&self, args: &Args<'_>) -> Option<Row<R>> {
         let row = self.find(&args[0])?;
         if row.accepts(args.len()) { Some(*row) } else { self.lookup_subcommand(args) }
     }
 
     #[cold]
-    fn lookup_subcommand(&self, args: &Args<'_>) -> Option<Row> {
+    fn lookup_subcommand(&self, args: &Args<'_>) -> Option<Row<R>> {
         self.resolve(args).ok()
     }
 
@@ -179,61 +186,61 @@ impl CommandTable {
     ///
     /// # Errors
     /// No such command or subcommand, one that is absent here ([`absent`]), or a wrong number of arguments.
-    pub fn resolve(&self, args: &Args<'_>) -> Result<Row, Stop> {
+    pub fn resolve(&self, args: &Args<'_>) -> Result<Row<R>, Stop> {
         let Some(&row) = self.find(&args[0]) else { return Err(unknown_command(args)) };
-        match row.spec.run {
-            Run::Call(_) | Run::Read(_) if row.spec.accepts(args.len()) => Ok(row),
-            Run::Call(_) | Run::Read(_) => Err(error::wrong_arity(row.spec.name)),
-            Run::Container(rows) => resolve_subcommand(row, rows, args),
+        match row.spec.run.subcommands() {
+            None if row.spec.accepts(args.len()) => Ok(row),
+            None => Err(error::wrong_arity(row.spec.name)),
+            Some(rows) => resolve_subcommand(row, rows, args),
         }
     }
 
     /// The row a request names, whatever the number of its arguments: for requests that are refused.
     #[cold]
-    pub fn named(&self, args: &Args<'_>) -> Option<Row> {
+    pub fn named(&self, args: &Args<'_>) -> Option<Row<R>> {
         let row = *self.find(&args[0])?;
-        match (row.spec.run, args.bytes(1)) {
-            (Run::Container(rows), Some(word)) => find_subcommand(row, rows, word),
+        match (row.spec.run.subcommands(), args.bytes(1)) {
+            (Some(rows), Some(word)) => find_subcommand(row, rows, word),
             _ => Some(row),
         }
     }
 
     /// The row of this full name (`get`, `config|get`), in any case.
-    pub fn find_full(&self, name: &[u8]) -> Option<Row> {
+    pub fn find_full(&self, name: &[u8]) -> Option<Row<R>> {
         let mut words = name.splitn(2, |byte| *byte == b'|');
         let row = *self.find(words.next()?)?;
-        match (words.next(), row.spec.run) {
+        match (words.next(), row.spec.run.subcommands()) {
             (None, _) => Some(row),
-            (Some(word), Run::Container(rows)) => find_subcommand(row, rows, word),
-            (Some(_), _) => None,
+            (Some(word), Some(rows)) => find_subcommand(row, rows, word),
+            (Some(_), None) => None,
         }
     }
 
     /// The row of a command with its index. Looks at all commands: for requests of restricted users.
     #[cold]
-    pub fn row_of(&self, spec: &'static CommandSpec) -> Option<Row> {
+    pub fn row_of(&self, spec: &'static Spec<R>) -> Option<Row<R>> {
         let index = self.rows.iter().position(|(_, known)| std::ptr::eq(*known, spec))?;
         Some(Row::new(spec, u16::try_from(index).ok()?))
     }
 
     /// Top-level commands.
-    pub fn commands(&self) -> &[&'static CommandSpec] {
+    pub fn commands(&self) -> &[&'static Spec<R>] {
         &self.top
     }
 
     /// Full name (`config|get`) and row by statistics index, containers and the commands of other dialects included.
-    pub fn rows(&self) -> &[(String, &'static CommandSpec)] {
+    pub fn rows(&self) -> &[(String, &'static Spec<R>)] {
         &self.rows
     }
 
     /// [`Self::rows`] without the commands of other dialects.
-    pub fn resp_rows(&self) -> &[(String, &'static CommandSpec)] {
+    pub fn resp_rows(&self) -> &[(String, &'static Spec<R>)] {
         self.rows.get(..self.resp_count).unwrap_or_default()
     }
 }
 
 #[cold]
-fn resolve_subcommand(row: Row, rows: &[&'static CommandSpec], args: &Args<'_>) -> Result<Row, Stop> {
+fn resolve_subcommand<R: Runs>(row: Row<R>, rows: &[&'static Spec<R>], args: &Args<'_>) -> Result<Row<R>, Stop> {
     let Some(word) = args.bytes(1) else {
         return match rows.first() {
             Some(first) if row.spec.arity == -1 => Ok(Row::new(first, row.index.saturating_add(1))),
@@ -256,7 +263,7 @@ fn resolve_subcommand(row: Row, rows: &[&'static CommandSpec], args: &Args<'_>) 
 
 /// The subcommand of this name, in any case.
 #[cold]
-fn find_subcommand(container: Row, rows: &[&'static CommandSpec], word: &[u8]) -> Option<Row> {
+fn find_subcommand<R: Runs>(container: Row<R>, rows: &[&'static Spec<R>], word: &[u8]) -> Option<Row<R>> {
     let place = rows.iter().position(|sub| word.eq_ignore_ascii_case(sub.name.as_bytes()))?;
     let index = container.index.saturating_add(1).saturating_add(u16::try_from(place).ok()?);
     Some(Row::new(rows.get(place)?, index))
@@ -337,6 +344,7 @@ const _: () = assert!(SLOT_COUNT == 1 << (64 - 53));
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CommandTable;
 
     /// They write, and are not refused for want of memory either.
     #[test]

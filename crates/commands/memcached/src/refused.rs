@@ -1,6 +1,6 @@
 //! Replies to lines that are refused.
 
-use command::spec::Handler;
+use command::Handler;
 use command::{Ctx, Stop};
 use proto::memcached::Refusal;
 

@@ -1,9 +1,8 @@
 //! The rows of memcached's commands. Every fact about a command stands in its row, as with those of Redis.
 
 use crate::{arcus, delta, details, get, meta, refused, service, stats, storage, touch};
-use command::spec::{Answer, Docs, Handler};
-use command::table::Row;
-use command::{Categories, CommandSpec, CommandTable, Flags, KeyFlags, KeySpec, Locks, Run};
+use command::spec::{Answer, Docs};
+use command::{Categories, CommandSpec, CommandTable, Flags, Handler, KeyFlags, KeySpec, Locks, Row, Run};
 use proto::memcached::{Command, Refusal};
 
 /// The rows in a server's table.

@@ -3,8 +3,7 @@
 use base::{DbIndex, UnixMs};
 use command::call::call_at_once;
 use command::stats::WorkerStats;
-use command::table::Row;
-use command::{Args, CommandTable, Ctx, Flags, Host, Session, Stop};
+use command::{Args, CommandTable, Ctx, Flags, Host, Row, Session, Stop};
 use engine::Keyspace;
 use proto::{Protocol, ReplyBuffer};
 use std::sync::Arc;

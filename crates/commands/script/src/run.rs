@@ -13,11 +13,10 @@ use crate::running::{Kind, RunningFunction, Slot};
 use crate::shebang::Flags as Permissions;
 use command::acl::{self, Origin, denial};
 use command::call::{call, call_at_once};
-use command::observer::Observer;
 use command::error::{MASTER_DOWN, lacks_memory};
-use command::table::Row;
+use command::observer::Observer;
 use command::watchers::{self, Sender, Watchers};
-use command::{Args, CommandTable, Ctx, Flags, Locks, Stop};
+use command::{Args, CommandTable, Ctx, Flags, Locks, Row, Stop};
 use engine::{Libraries, WriteClass};
 use proto::{Protocol, ReplyBuffer};
 use std::borrow::Cow;
@@ -596,7 +595,9 @@ impl Running<'_, '_> {
             self.lacks_rows = true;
             return Called::Over;
         }
-        if let Some(watchers) = self.watchers.filter(|watchers| watchers.has_any() && watchers::is_shown(row.spec.flags)) {
+        if let Some(watchers) =
+            self.watchers.filter(|watchers| watchers.has_any() && watchers::is_shown(row.spec.flags))
+        {
             watchers.show(&inner.args, (Sender::Script, inner.session.db), inner.now());
         }
         let duration = inner.stats.now().saturating_sub(started);

@@ -1,9 +1,8 @@
 //! The rows of the commands. Every fact about a command stands in its row, as with those of Redis.
 
 use crate::{hash, kv, kv_bits, many, queue, refused, service, zset, zset_ranges};
-use command::spec::{Answer, Docs, Handler};
-use command::table::Row;
-use command::{Categories, CommandSpec, CommandTable, Flags, KeyFlags, KeySpec, Locks, Run};
+use command::spec::{Answer, Docs};
+use command::{Categories, CommandSpec, CommandTable, Flags, Handler, KeyFlags, KeySpec, Locks, Row, Run};
 use std::collections::HashMap;
 
 /// The rows in a server's table.

@@ -2,7 +2,7 @@
 
 use base::{KeyspaceId, ShardId, SlotId};
 use command::Args;
-use command::table::Row;
+use command::Row;
 use engine::Key;
 
 /// Where a key belongs: a [`Key`] without its bytes.

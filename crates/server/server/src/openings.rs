@@ -1,8 +1,7 @@
 //! How requests have begun, and the rows they asked for: of a request that begins alike, neither its count nor its name
 //! is read again.
 
-use command::table::Row;
-use command::{Args, CommandTable};
+use command::{Args, CommandTable, Row};
 use proto::{Opening, Span};
 
 /// Openings kept, each in the place its bytes say: a program uses a handful.

@@ -11,16 +11,15 @@ use crate::key_route::KeyRoute;
 use base::{DbIndex, Lsn, UnixMs};
 use command::blocking::WaitingCall;
 use command::call::{call, fail};
-use command::observer::Done;
 use command::error;
+use command::observer::Done;
 use command::pause::Pause;
 use command::reach;
 use command::session::{Queued, Replies};
 use command::spec::{Answer, Look};
 use command::stats::WorkerStats;
-use command::table::Row;
 use command::watchers::{self, Sender};
-use command::{Args, Categories, Ctx, Flags, KeyFlags, Locks, Run, Session, Stop};
+use command::{Args, Categories, Ctx, Flags, KeyFlags, Locks, Row, Run, Session, Stop};
 use engine::{Fetch, Keyspace, Seen};
 use proto::{ReplyBuffer, ReplyMark};
 use std::any::Any;
@@ -531,7 +530,7 @@ impl<'t> Turn<'t> {
     fn refusal_of_replica(&self, session: &Session, row: &Row, args: &Args<'_>) -> Option<&'static str> {
         let gate = &self.shared.store.gate;
         let any = |is_meant: fn(Flags) -> bool| {
-            let is_queued_meant = |queued: &Queued| is_meant(self.flags_of(&queued.row, &queued.args.as_args()));
+            let is_queued_meant = |queued: &Queued<Run>| is_meant(self.flags_of(&queued.row, &queued.args.as_args()));
             is_meant(self.flags_of(row, args)) || session.queue_of(row).any(is_queued_meant)
         };
         if gate.is_read_only() && any(|flags| flags.contains(Flags::WRITE)) {

@@ -1,6 +1,6 @@
 //! The categories of commands.
 
-use crate::{Categories, CommandSpec, Flags};
+use crate::spec::{Categories, Flags, Spec};
 
 /// A category: `@read` and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,13 +48,13 @@ impl Category {
     }
 
     /// Whether a command belongs to it.
-    pub fn has(self, spec: &CommandSpec) -> bool {
+    pub fn has<R>(self, spec: &Spec<R>) -> bool {
         categories(spec).any(|category| category == self)
     }
 }
 
 /// The categories of a command, in the order of [`Category::all`].
-pub fn categories(spec: &CommandSpec) -> impl Iterator<Item = Category> + use<> {
+pub fn categories<R>(spec: &Spec<R>) -> impl Iterator<Item = Category> + use<R> {
     let (flags, own) = (spec.flags, spec.categories);
     let is_in = move |name: &str| match name {
         "keyspace" => own.contains(Categories::KEYSPACE),

@@ -2,9 +2,10 @@
 
 use super::rules::Rules;
 use super::selector::Selector;
-use crate::reach::databases_in;
+use crate::Args;
+use crate::databases::databases_in;
+use crate::spec::{Categories, Flags, KeyFlags, KeySpec, Runs};
 use crate::table::Row;
-use crate::{Args, Categories, Flags, KeyFlags, KeySpec};
 use base::integer::parse_integer;
 use base::{DbIndex, glob};
 
@@ -102,7 +103,7 @@ pub struct Scope {
 ///
 /// # Errors
 /// [`Denied`]: with several selectors, the reason of the one that came closest.
-pub fn check(rules: &Rules, row: &Row, args: &Args<'_>, scope: Scope) -> Result<(), Denied> {
+pub fn check(rules: &Rules, row: &Row<impl Runs>, args: &Args<'_>, scope: Scope) -> Result<(), Denied> {
     let mut closest: Option<Denied> = None;
     for selector in rules.all_selectors() {
         let Err(denied) = check_selector(selector, row, args, scope) else { return Ok(()) };
@@ -115,7 +116,7 @@ pub fn check(rules: &Rules, row: &Row, args: &Args<'_>, scope: Scope) -> Result<
 }
 
 /// Whether a request may read every key: what SORT with patterns that lead to other keys needs.
-pub fn may_read_all_keys(rules: &Rules, row: &Row, args: &Args<'_>, scope: Scope) -> bool {
+pub fn may_read_all_keys(rules: &Rules, row: &Row<impl Runs>, args: &Args<'_>, scope: Scope) -> bool {
     let reads_all = |selector: &Selector| {
         selector.has_all_keys || selector.keys.iter().any(|known| known.read && *known.pattern == *b"*")
     };
@@ -127,7 +128,7 @@ pub fn permits_channel(rules: &Rules, channel: &[u8], is_pattern: bool) -> bool 
     rules.all_selectors().any(|selector| selector_permits_channel(selector, channel, is_pattern))
 }
 
-fn check_selector(selector: &Selector, row: &Row, args: &Args<'_>, scope: Scope) -> Result<(), Denied> {
+fn check_selector(selector: &Selector, row: &Row<impl Runs>, args: &Args<'_>, scope: Scope) -> Result<(), Denied> {
     check_databases(selector, row, args, scope)?;
     let is_always_permitted = selector.has_all_commands || row.spec.flags.intersects(Flags::NO_AUTH | Flags::NO_RIGHT);
     if !is_always_permitted && !selector.permits(row.index, args.bytes(1)) {
@@ -137,7 +138,7 @@ fn check_selector(selector: &Selector, row: &Row, args: &Args<'_>, scope: Scope)
     check_channels(selector, row, args)
 }
 
-fn check_databases(selector: &Selector, row: &Row, args: &Args<'_>, scope: Scope) -> Result<(), Denied> {
+fn check_databases(selector: &Selector, row: &Row<impl Runs>, args: &Args<'_>, scope: Scope) -> Result<(), Denied> {
     let Some(permitted) = &selector.databases else { return Ok(()) };
     let denied = |argument| Denied { reason: Reason::Database, argument };
     let name = row.spec.name;
@@ -160,7 +161,7 @@ fn check_databases(selector: &Selector, row: &Row, args: &Args<'_>, scope: Scope
 }
 
 /// Whether a command looks at the selected database.
-fn is_in_selected(row: &Row) -> bool {
+fn is_in_selected(row: &Row<impl Runs>) -> bool {
     let spec = row.spec;
     let is_in_any = spec.flags.intersects(Flags::READONLY | Flags::WRITE)
         || spec.categories.contains(Categories::KEYSPACE)
@@ -168,7 +169,7 @@ fn is_in_selected(row: &Row) -> bool {
     is_in_any && spec.name != "swapdb"
 }
 
-fn check_keys(selector: &Selector, row: &Row, args: &Args<'_>) -> Result<(), Denied> {
+fn check_keys(selector: &Selector, row: &Row<impl Runs>, args: &Args<'_>) -> Result<(), Denied> {
     if selector.has_all_keys {
         return Ok(());
     }
@@ -200,7 +201,7 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
     if name.is_empty() { pattern.is_empty() } else { glob::matches(pattern, name) }
 }
 
-fn check_channels(selector: &Selector, row: &Row, args: &Args<'_>) -> Result<(), Denied> {
+fn check_channels(selector: &Selector, row: &Row<impl Runs>, args: &Args<'_>) -> Result<(), Denied> {
     if selector.has_all_channels {
         return Ok(());
     }

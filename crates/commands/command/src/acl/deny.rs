@@ -3,8 +3,7 @@
 use super::check::{Denied, Reason, check};
 use super::log::Origin;
 use crate::redis::client_line;
-use crate::table::Row;
-use crate::{Args, Host, Session};
+use crate::{Args, Host, Row, Session};
 use base::UnixMs;
 
 /// A request that is denied, in words.

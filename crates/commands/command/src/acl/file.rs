@@ -4,7 +4,8 @@ use super::rule_error::RuleError;
 use super::rules::{Defaults, Rules, RulesError};
 use super::selector::has_spaces;
 use super::users::User;
-use crate::CommandTable;
+use crate::spec::Runs;
+use crate::table::Table;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub struct FileError(String);
 pub fn read_users(
     text: &[u8],
     path: &str,
-    table: &CommandTable,
+    table: &Table<impl Runs>,
     defaults: Defaults,
 ) -> Result<Vec<(Vec<u8>, Rules)>, FileError> {
     let mut users: BTreeMap<Vec<u8>, Rules> = BTreeMap::new();

@@ -4,7 +4,9 @@ use super::password::{Hashing, Kept};
 use super::phc::PREFIX;
 use super::rule_error::RuleError;
 use super::selector::{Selector, is_space};
-use crate::{CommandTable, error};
+use crate::error;
+use crate::spec::Runs;
+use crate::table::Table;
 
 /// Which rule of several cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +73,7 @@ impl Rules {
     pub fn with(
         &self,
         rules: &[impl AsRef<[u8]>],
-        table: &CommandTable,
+        table: &Table<impl Runs>,
         defaults: Defaults,
     ) -> Result<Self, RulesError> {
         let mut next = self.clone();
@@ -92,7 +94,7 @@ impl Rules {
     ///
     /// # Errors
     /// See [`RuleError`].
-    pub fn apply(&mut self, rule: &[u8], table: &CommandTable, defaults: Defaults) -> Result<(), RuleError> {
+    pub fn apply(&mut self, rule: &[u8], table: &Table<impl Runs>, defaults: Defaults) -> Result<(), RuleError> {
         let has_all_channels = defaults.has_all_channels;
         let is = |word: &str| rule.eq_ignore_ascii_case(word.as_bytes());
         match rule {

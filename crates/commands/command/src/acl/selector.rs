@@ -2,8 +2,9 @@
 
 use super::category::Category;
 use super::rule_error::RuleError;
-use crate::table::{COMMANDS_MAX, Row};
-use crate::{CommandTable, Run, absent};
+use crate::absent;
+use crate::spec::{Runs, Spec};
+use crate::table::{COMMANDS_MAX, Row, Table};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Words of 64 commands.
@@ -87,7 +88,7 @@ impl Selector {
     ///
     /// # Errors
     /// See [`RuleError`]; then nothing has changed.
-    pub fn apply(&mut self, rule: &[u8], table: &CommandTable) -> Result<(), RuleError> {
+    pub fn apply(&mut self, rule: &[u8], table: &Table<impl Runs>) -> Result<(), RuleError> {
         let is = |word: &str| rule.eq_ignore_ascii_case(word.as_bytes());
         match rule {
             _ if is("allkeys") || rule == b"~*" => (self.has_all_keys, self.keys) = (true, Vec::new()),
@@ -167,7 +168,7 @@ impl Selector {
         Ok(())
     }
 
-    fn set_category(&mut self, name: &[u8], is_permitted: bool, table: &CommandTable) -> Result<(), RuleError> {
+    fn set_category(&mut self, name: &[u8], is_permitted: bool, table: &Table<impl Runs>) -> Result<(), RuleError> {
         let category = Category::find(name).ok_or(RuleError::Unknown)?;
         for (index, (_, spec)) in (0..).zip(table.rows()) {
             if category.has(spec) {
@@ -179,7 +180,7 @@ impl Selector {
     }
 
     /// `+name`, without the `+`: a command, a subcommand, or a command with its first argument.
-    fn add_command(&mut self, rule: &[u8], table: &CommandTable) -> Result<(), RuleError> {
+    fn add_command(&mut self, rule: &[u8], table: &Table<impl Runs>) -> Result<(), RuleError> {
         let Some(bar) = rule.iter().rposition(|byte| *byte == b'|') else {
             let (name, row) = find(rule, table).ok_or(RuleError::Unknown)?;
             if let Some(row) = row {
@@ -199,7 +200,7 @@ impl Selector {
             return Err(RuleError::Syntax);
         }
         match row {
-            Some(row) if matches!(row.spec.run, Run::Container(_)) => {
+            Some(row) if row.spec.run.subcommands().is_some() => {
                 let (_, row) = find(rule, table).ok_or(RuleError::Unknown)?;
                 if let Some(row) = row {
                     self.set_row(row.index, row.spec, true);
@@ -217,7 +218,7 @@ impl Selector {
         Ok(())
     }
 
-    fn remove_command(&mut self, rule: &[u8], table: &CommandTable) -> Result<(), RuleError> {
+    fn remove_command(&mut self, rule: &[u8], table: &Table<impl Runs>) -> Result<(), RuleError> {
         let (name, row) = find(rule, table).ok_or(RuleError::Unknown)?;
         if let Some(row) = row {
             self.set_row(row.index, row.spec, false);
@@ -227,11 +228,8 @@ impl Selector {
     }
 
     /// Permits or forbids a command, with all subcommands of a container.
-    fn set_row(&mut self, index: u16, spec: &crate::CommandSpec, is_permitted: bool) {
-        let subcommands = match spec.run {
-            Run::Container(rows) => rows.len(),
-            Run::Call(_) | Run::Read(_) => 0,
-        };
+    fn set_row(&mut self, index: u16, spec: &Spec<impl Runs>, is_permitted: bool) {
+        let subcommands = spec.run.subcommands().map_or(0, <[_]>::len);
         self.first_arguments.remove(&index);
         let first = usize::from(index);
         for bit in first..=first.saturating_add(subcommands) {
@@ -327,7 +325,7 @@ impl Selector {
 
 /// The row of this name (`config|get` for a subcommand), with its name in lower case. No row for commands that are
 /// known and absent here: rules may name them, so that ACL files of Valkey load.
-fn find(name: &[u8], table: &CommandTable) -> Option<(String, Option<Row>)> {
+fn find<R: Runs>(name: &[u8], table: &Table<R>) -> Option<(String, Option<Row<R>>)> {
     match table.find_full(name) {
         Some(row) => Some((lower(name), Some(row))),
         None => absent::refusal(name).map(|_| (lower(name), None)),

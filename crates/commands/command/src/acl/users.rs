@@ -3,7 +3,8 @@
 use super::check::{Scope, permits_channel};
 use super::password::Hashing;
 use super::rules::{Defaults, Rules, RulesError};
-use crate::CommandTable;
+use crate::spec::Runs;
+use crate::table::Table;
 use base::DbIndex;
 use parking_lot::{Mutex, RwLock};
 use push::{Kind, Subscriptions};
@@ -168,7 +169,7 @@ impl Users {
     ///
     /// # Errors
     /// The first rule that cannot be applied.
-    pub fn set(&self, name: &[u8], rules: &[impl AsRef<[u8]>], table: &CommandTable) -> Result<(), RulesError> {
+    pub fn set(&self, name: &[u8], rules: &[impl AsRef<[u8]>], table: &Table<impl Runs>) -> Result<(), RulesError> {
         let _changing = self.changing.lock();
         let (user, before) = self.before(name);
         let after = before.with(rules, table, self.defaults())?;

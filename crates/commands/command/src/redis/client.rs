@@ -6,9 +6,9 @@ use super::client_list::{KILL, LIST, own_command};
 use super::client_pause::{PAUSE, UNBLOCK, UNPAUSE};
 use super::client_tracking::{CACHING, GETREDIR, TRACKING, TRACKINGINFO};
 use crate::error::{self, Stop};
-use crate::session::{Replies, Session};
+use crate::session::Replies;
 use crate::spec::{Argument, Docs};
-use crate::{Categories, CommandSpec, Ctx, Flags, Locks, Run};
+use crate::{Categories, CommandSpec, Ctx, Flags, Locks, Run, Session};
 
 /// The rows of this family.
 pub const COMMANDS: &[&CommandSpec] = &[&CLIENT];

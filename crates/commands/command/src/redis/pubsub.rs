@@ -33,7 +33,7 @@ pub(super) const fn docs(summary: &'static str, since: &'static str, complexity:
 }
 
 /// What a row that changes subscriptions has in common with the others.
-const fn change(name: &'static str, arity: i16, docs: &'static Docs, run: crate::spec::Handler) -> CommandSpec {
+const fn change(name: &'static str, arity: i16, docs: &'static Docs, run: crate::Handler) -> CommandSpec {
     CommandSpec {
         name,
         arity,

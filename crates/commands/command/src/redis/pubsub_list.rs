@@ -21,7 +21,7 @@ static PUBSUB: CommandSpec = CommandSpec {
 };
 
 /// What the subcommands have in common.
-const fn subcommand(name: &'static str, arity: i16, docs: &'static Docs, run: crate::spec::Handler) -> CommandSpec {
+const fn subcommand(name: &'static str, arity: i16, docs: &'static Docs, run: crate::Handler) -> CommandSpec {
     CommandSpec {
         name,
         arity,

@@ -8,8 +8,7 @@ use crate::call::{call_at_once, fail};
 use crate::error::{self, Stop};
 use crate::session::{Transaction, WatchedKey};
 use crate::spec::{Argument, Docs};
-use crate::table::Row;
-use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Run};
+use crate::{Categories, CommandSpec, Ctx, Flags, KeyFlags, KeySpec, Locks, Row, Run};
 use base::DbIndex;
 use base::integer::parse_integer;
 use std::collections::BTreeSet;
@@ -87,7 +86,7 @@ fn exec(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     ran
 }
 
-fn run(ctx: &mut Ctx<'_>, transaction: &Transaction) -> Result<(), Stop> {
+fn run(ctx: &mut Ctx<'_>, transaction: &Transaction<Run>) -> Result<(), Stop> {
     let observer = ctx.host.observer.as_ref();
     let (whole, mut fits) = (ctx.reply.mark(), Ok(()));
     ctx.reply.array(transaction.queue.len());
@@ -186,7 +185,7 @@ fn fetch_all(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
 }
 
 /// The databases a transaction can reach: the one selected, and those its SELECT, SWAPDB, MOVE and COPY name.
-fn databases(selected: DbIndex, transaction: &Transaction) -> BTreeSet<DbIndex> {
+fn databases(selected: DbIndex, transaction: &Transaction<Run>) -> BTreeSet<DbIndex> {
     let named = transaction.queue.iter().flat_map(|queued| {
         let args = queued.args.as_args();
         let first = match queued.row.spec.name {

@@ -92,7 +92,7 @@ impl Connection {
         bytes
     }
 
-    fn call(&mut self, row: &command::table::Row, args: Args<'_>) {
+    fn call(&mut self, row: &command::Row, args: Args<'_>) {
         self.keyspaces.begin((row.spec.locks_in(&args) == Locks::Keys).then(|| {
             let mut keys = HashSet::new();
             row.spec.visit_keys(&args, |index, _| {

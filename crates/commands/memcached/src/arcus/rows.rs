@@ -6,8 +6,8 @@ use super::{
 };
 use crate::rows::{ALWAYS, CHANGE, FAST_WRITE, FOR_ANYBODY, GROWING_WRITE, READ, keyed, keyless};
 use crate::service;
-use command::spec::{Begin, Find, Handler};
-use command::{Categories, CommandSpec, Flags, KeyFlags, KeySpec, Locks, Run};
+use command::spec::{Begin, Find};
+use command::{Categories, CommandSpec, Flags, Handler, KeyFlags, KeySpec, Locks, Run};
 use proto::memcached::Arcus;
 
 /// The place of a command in [`COMMANDS`].

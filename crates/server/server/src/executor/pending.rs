@@ -1,7 +1,7 @@
 //! Requests that are parsed and have not run.
 
 use command::Args;
-use command::table::Row;
+use command::Row;
 use proto::Arguments;
 use std::cell::Cell;
 
