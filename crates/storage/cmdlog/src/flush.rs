@@ -18,6 +18,7 @@
 
 mod out;
 mod rotate;
+mod segment_file;
 mod sync;
 
 use std::collections::VecDeque;
@@ -37,7 +38,7 @@ use crate::stream::StreamReader;
 use crate::timing::LogMode;
 use out::{Out, Sync};
 
-pub(crate) use rotate::{open_segment, remove};
+pub(crate) use segment_file::{open_segment, remove};
 pub(crate) use sync::Due;
 
 /// While writes arrive, one mark at least per interval. One more follows this long after the last sync of a burst, and

@@ -19,7 +19,11 @@
 //! lists, a smaller share keeps more of what is popular: Garetto, Leonardi and Martina, "A Unified Approach to the
 //! Performance Analysis of Caching Systems", 2016.)
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+mod place;
+
+pub(crate) use place::Place;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
@@ -63,17 +67,6 @@ const ADMIT_ONE_IN: u64 = 4;
 
 /// A block's name: number of the table, number in it.
 type BlockId = (u64, u64);
-
-/// The cell that had a block at the last access; kept by the block's table.
-#[derive(Debug)]
-pub(crate) struct Place(AtomicU32);
-
-impl Place {
-    /// None yet.
-    pub fn new() -> Self {
-        Self(AtomicU32::new(u32::MAX))
-    }
-}
 
 /// See the module.
 pub(crate) struct BlockCache {
@@ -201,7 +194,7 @@ impl BlockCache {
 
     /// Asks memory for the cell at this place, which [`get`](Self::get) looks at first.
     pub fn prefetch(&self, place: &Place) {
-        let at = place.0.load(Ordering::Relaxed) as usize;
+        let at = place.cell();
         if let Some(chunk) = self.chunks.get(at / CHUNK_CELLS).and_then(OnceLock::get) {
             prefetch_item(chunk, at % CHUNK_CELLS);
         }
@@ -215,7 +208,7 @@ impl BlockCache {
     /// What `look` says of it: without a hold on it, which is memory of its own. What is looked at stays, so it should
     /// be short.
     pub fn with<T>(&self, place: &Place, id: BlockId, look: impl FnOnce(&Cached) -> T) -> Option<T> {
-        let at = place.0.load(Ordering::Relaxed) as usize;
+        let at = place.cell();
         let chunk = self.chunks.get(at / CHUNK_CELLS).and_then(OnceLock::get);
         let found = chunk.and_then(|chunk| {
             let cell = &chunk[at % CHUNK_CELLS];
@@ -264,7 +257,7 @@ impl BlockCache {
         };
         part.bytes += bytes;
         *self.cell(cell).content.write() = Some((id, cached.clone()));
-        place.0.store(cell as u32, Ordering::Relaxed);
+        place.set(cell);
         self.is_full.store(is_full, Ordering::Relaxed);
         drop(part);
         drop(gone);
@@ -294,7 +287,7 @@ impl BlockCache {
 
     /// Drops a block that no reader will ask for again, if its place is right.
     pub fn forget(&self, place: &Place, id: BlockId) {
-        let at = place.0.load(Ordering::Relaxed) as usize;
+        let at = place.cell();
         let Some(chunk) = self.chunks.get(at / CHUNK_CELLS).and_then(OnceLock::get) else { return };
         let cell = &chunk[at % CHUNK_CELLS];
         let mut part = self.parts[at / self.part_cells].lock();

@@ -1,9 +1,9 @@
 //! B+trees: elements by key, with eflags and a bound.
 
-use super::{Added, Attributes, Found, New, Overflow, Removal, Taken, Taking, add, read, read_to_edit, remove};
-use crate::{TypeError, collection};
+use super::{Added, Attributes, Found, New, Overflow, Removal, Taken, add, read, read_to_edit, remove};
+use crate::TypeError;
 use base::integer::parse_integer;
-use engine::{Effect, Key, Keyspace, NotifyClass, SharedBig, SharedBytes, Type};
+use engine::{Effect, Key, Keyspace, NotifyClass, Type};
 use std::ops;
 use value::btree::{Backward, Bkey, ByteKey, Change, Element, Forward, View};
 
@@ -199,7 +199,7 @@ pub struct Tree<'k> {
 }
 
 impl<'k> Tree<'k> {
-    fn of(found: &Found<'k>) -> Self {
+    pub(super) fn of(found: &Found<'k>) -> Self {
         Self { attributes: found.attributes, flags: found.flags, view: View::of(found.stored) }
     }
 
@@ -417,8 +417,8 @@ pub enum Upsert {
     Yes,
 }
 
-const BOP: NotifyClass = NotifyClass::GENERIC;
-const EVENT: (Type, (NotifyClass, &str)) = (Type::Btree, (BOP, "bop"));
+pub(super) const BOP: NotifyClass = NotifyClass::GENERIC;
+pub(super) const EVENT: (Type, (NotifyClass, &str)) = (Type::Btree, (BOP, "bop"));
 
 impl Btree<'_> {
     /// Adds an element. Gives also the element that was dropped for it. `allowed` gives the most elements of a tree
@@ -618,37 +618,6 @@ impl Btree<'_> {
         let is_all = elements.len() as u64 == tree.view.len();
         let changes = removals(positions, &elements);
         Ok(Answer::Taken(remove(ks, self.0, EVENT, (removal, is_all), &changes)))
-    }
-
-    /// [`Self::take`] by what was made of this version of the tree before. Shown is how many elements there are, and
-    /// nothing if none.
-    ///
-    /// # Errors
-    /// Another type, or a fetch.
-    pub fn take_made(
-        &self,
-        ks: &mut dyn Keyspace,
-        made: Taking,
-        (removal, is_read): (Removal, bool),
-        show: impl FnOnce(u32, u64),
-    ) -> Result<Answer, TypeError> {
-        let found = if is_read { read(ks, self.0, Type::Btree)? } else { read_to_edit(ks, self.0, Type::Btree)? };
-        let Some(found) = found else { return Ok(Answer::Taken(Taken::NoKey)) };
-        let (tree, count) = (Tree::of(&found), made.count());
-        if count == 0 {
-            let is_trimmed = is_read && tree.is_trimmed_in(made.range());
-            return Ok(if is_trimmed { Answer::OutOfRange } else { Answer::Taken(Taken::NoElements) });
-        }
-        show(tree.flags, count);
-        let is_all = count == tree.view.len();
-        let (rest, changes) = made.finish();
-        if is_all {
-            drop(rest);
-            return Ok(Answer::Taken(remove(ks, self.0, EVENT, (removal, is_all), &changes)));
-        }
-        collection::replace(ks, self.0, &SharedBig::new(value::Big::Btree(rest)), &SharedBytes::new(changes));
-        ks.notify(BOP, "bop", self.0);
-        Ok(Answer::Taken(Taken::Deleted))
     }
 }
 

@@ -1,8 +1,10 @@
 //! Elements taken out of a big b+tree, step by step: before anything changes, what stays is made of a shared copy.
 
-use super::btree::{Query, Range, Tree};
+use super::btree::{Answer, BOP, Btree, EVENT, Query, Range, Tree};
+use super::{Removal, Taken, read, read_to_edit, remove};
 use crate::kept::is_same_tree;
-use engine::{Entry, SharedBig, Value};
+use crate::{TypeError, collection};
+use engine::{Entry, Keyspace, SharedBig, SharedBytes, Type, Value};
 use std::ops;
 use value::btree::{Big, Change, Element, View};
 use value::{Stored, reaper};
@@ -28,6 +30,39 @@ pub struct Taking {
     /// What stays, and the changes that lead to it.
     rest: Big,
     changes: Vec<u8>,
+}
+
+impl Btree<'_> {
+    /// [`Btree::take`] by what was made of this version of the tree before. Shown is how many elements there are, and
+    /// nothing if none.
+    ///
+    /// # Errors
+    /// Another type, or a fetch.
+    pub fn take_made(
+        &self,
+        ks: &mut dyn Keyspace,
+        made: Taking,
+        (removal, is_read): (Removal, bool),
+        show: impl FnOnce(u32, u64),
+    ) -> Result<Answer, TypeError> {
+        let found = if is_read { read(ks, self.0, Type::Btree)? } else { read_to_edit(ks, self.0, Type::Btree)? };
+        let Some(found) = found else { return Ok(Answer::Taken(Taken::NoKey)) };
+        let (tree, count) = (Tree::of(&found), made.count());
+        if count == 0 {
+            let is_trimmed = is_read && tree.is_trimmed_in(made.range());
+            return Ok(if is_trimmed { Answer::OutOfRange } else { Answer::Taken(Taken::NoElements) });
+        }
+        show(tree.flags, count);
+        let is_all = count == tree.view.len();
+        let (rest, changes) = made.finish();
+        if is_all {
+            drop(rest);
+            return Ok(Answer::Taken(remove(ks, self.0, EVENT, (removal, is_all), &changes)));
+        }
+        collection::replace(ks, self.0, &SharedBig::new(value::Big::Btree(rest)), &SharedBytes::new(changes));
+        ks.notify(BOP, "bop", self.0);
+        Ok(Answer::Taken(Taken::Deleted))
+    }
 }
 
 impl Taking {

@@ -1,6 +1,6 @@
 //! What sets have in common, together, or one without the others.
 
-use super::{Member, Steps, view};
+use super::{Member, view};
 use crate::{Kept, TypeError, collection};
 use base::integer::IntegerText;
 use engine::{Effect, Encoding, Key, Keyspace, NotifyClass, SharedBig, SharedBytes, Type};
@@ -63,14 +63,6 @@ impl Combination {
             if count >= limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         count
-    }
-
-    /// The same in steps, if there is much to do; else what there was.
-    ///
-    /// # Errors
-    /// There is little to do.
-    pub fn in_steps(self) -> Result<Steps, Self> {
-        Steps::begin(self)
     }
 }
 

@@ -27,9 +27,19 @@ pub struct Steps {
     counted: Option<(u64, u64)>,
 }
 
+impl Combination {
+    /// The same in steps, if there is much to do; else what there was.
+    ///
+    /// # Errors
+    /// There is little to do.
+    pub fn in_steps(self) -> Result<Steps, Self> {
+        Steps::begin(self)
+    }
+}
+
 impl Steps {
     /// Begins, unless there is so little to do that it is better done at once.
-    pub(super) fn begin(combination: Combination) -> Result<Self, Combination> {
+    fn begin(combination: Combination) -> Result<Self, Combination> {
         let Combination { mut sets, operation } = combination;
         let is_empty = match operation {
             Operation::Intersection => sets.0.iter().any(Option::is_none),

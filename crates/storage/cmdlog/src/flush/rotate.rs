@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
 use base::Lsn;
-use vfs::{AllocateLen, File, FileSystem, FsError, Op, OpenOptions};
+use vfs::{File, FsError, Op, OpenOptions};
 
-use super::out::{BLOCK, open_direct};
+use super::out::open_direct;
+use super::segment_file::{open_segment, remove};
 use super::{Failed, Flush, RETRY_NS, Segment, Step};
 use crate::error::{LogError, LogFailure};
 use crate::frame::MARK_FRAME_BYTES;
@@ -17,9 +18,6 @@ use crate::segment::{self, Header};
 use crate::shared::state;
 use crate::start;
 use crate::timing::LogMode;
-
-/// The smallest preallocation to try when the disk has no room for a whole segment.
-const SEGMENT_BYTES_MIN: u64 = 1 << 20;
 
 impl Flush {
     /// Creates a segment that begins at `next` and has room for a frame of `bytes` bytes. The next sync makes it
@@ -259,43 +257,5 @@ impl Flush {
     /// Forgets a segment whose file was removed.
     pub fn forget(&mut self, path: &Path) {
         self.segments.retain(|segment| segment.path != path);
-    }
-}
-
-/// Removes a file if it exists.
-pub(crate) fn remove(fs: &dyn FileSystem, path: &Path) -> Result<(), FsError> {
-    match fs.remove_file(path) {
-        Err(error) if !error.is_not_found() => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Creates a segment's file with its header; returns it with the bytes it may grow to. Syncs nothing.
-pub(crate) fn open_segment(
-    fs: &dyn FileSystem,
-    path: &Path,
-    header: &Header,
-    wanted: u64,
-    least: u64,
-) -> Result<(Arc<dyn File>, u64), FsError> {
-    let file = fs.open(path, OpenOptions::write().create_new())?;
-    let capacity = allocate(&*file, wanted, least)?;
-    file.write_all_at(&header.encode(), 0)?;
-    Ok((file, capacity))
-}
-
-/// Preallocates the wanted bytes, or halves them until the disk has room, down to a minimum.
-fn allocate(file: &dyn File, wanted: u64, least: u64) -> Result<u64, FsError> {
-    let mut bytes = wanted;
-    loop {
-        // The last block is written whole.
-        match file.allocate(0, bytes.next_multiple_of(BLOCK as u64), AllocateLen::Extend) {
-            Ok(()) => return Ok(bytes),
-            Err(error) if error.kind() == std::io::ErrorKind::Unsupported => return Ok(wanted),
-            Err(error) if error.is_out_of_space() && bytes > least.max(SEGMENT_BYTES_MIN) => {
-                bytes = (bytes / 2).max(least).max(SEGMENT_BYTES_MIN.min(wanted));
-            }
-            Err(error) => return Err(error),
-        }
     }
 }

@@ -22,8 +22,14 @@ pub(crate) struct TableCursor {
     ahead: ReadAhead,
 }
 
+impl Table {
+    pub fn cursor(self: &Arc<Self>, fill: Fill) -> TableCursor {
+        TableCursor::new(self.clone(), fill)
+    }
+}
+
 impl TableCursor {
-    pub fn new(table: Arc<Table>, fill: Fill) -> Self {
+    fn new(table: Arc<Table>, fill: Fill) -> Self {
         Self { table, fill, at: 0, data: BlockCursor::default(), held: None, ahead: ReadAhead::default() }
     }
 

@@ -19,7 +19,7 @@ use super::partitions::Partitions;
 use super::read_ahead::{CHUNK_BYTES, DIRECT_CHUNK_BYTES, ReadAhead};
 use super::sample::Sample;
 use super::spare;
-use super::{Summary, TableCursor, TableInfo};
+use super::{Summary, TableInfo};
 use crate::cache::{Admit, BlockCache, Cached, Fill, Place};
 use crate::error::{Error, Result};
 use crate::key::{self, Kind, SEQNO_MAX, Seqno};
@@ -548,10 +548,6 @@ impl Table {
             self.cache.insert(place, id, &Cached::Block(partition.clone()), Admit::All);
         }
         Ok(partition)
-    }
-
-    pub fn cursor(self: &Arc<Self>, fill: Fill) -> TableCursor {
-        TableCursor::new(self.clone(), fill)
     }
 
     /// Where all data blocks lie, of an index that is kept whole.
