@@ -18,6 +18,7 @@
 //!     as the next command; data refused for its size is skipped.
 
 pub mod arcus;
+mod limits;
 mod line;
 mod meta;
 mod number;
@@ -26,9 +27,10 @@ mod parser;
 mod tests;
 
 pub use arcus::Arcus;
+pub use limits::Limits;
 pub use meta::encode_key;
 pub use number::{parse_signed, parse_unsigned};
-pub use parser::{Limits, Parser, Progress};
+pub use parser::{Parser, Progress};
 
 /// What a request asks for. The arguments of each begin with the command's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,14 +13,16 @@
 //! A pipe is a run of requests of which all but the last end with `pipe`. The parser says where one begins
 //! ([`Arcus::PipeBegin`], before its first request) and where it ends ([`Arcus::PipeEnd`], after its last).
 
+mod family;
 pub mod grammar;
 mod line;
 mod parser;
+mod pipe;
 mod tree;
 pub mod tree_grammar;
 
-pub use line::Family;
-pub(super) use parser::Pipe;
+pub use family::Family;
+pub(super) use pipe::Pipe;
 
 /// A request of the ARCUS dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

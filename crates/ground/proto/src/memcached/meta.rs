@@ -1,7 +1,8 @@
 //! Meta commands: two letters, a key, and flags of one letter, some followed by a value.
 
+use super::limits::{DATA_BYTES_MAX, Limits};
 use super::line::Words;
-use super::parser::{DATA_BYTES_MAX, Limits, Line, Parser, Progress, TOO_LONG, push, refused};
+use super::parser::{Line, Parser, Progress, TOO_LONG, push, refused};
 use super::{Command, Refusal, parse_unsigned};
 use crate::request::Arguments;
 use base64::Engine as _;

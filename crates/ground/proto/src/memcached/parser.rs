@@ -2,6 +2,7 @@
 
 use super::arcus::grammar::are_keys;
 use super::arcus::{Arcus, Family, Pipe};
+use super::limits::{DATA_BYTES_MAX, Limits};
 use super::line::{Words, next_word};
 use super::{Command, Refusal, parse_signed, parse_unsigned};
 use crate::request::{Arguments, Span};
@@ -25,27 +26,6 @@ const SASL_BYTES_MAX: u64 = 2048;
 
 /// The most spaces before a long line.
 const LEADING_SPACES_MAX: usize = 100;
-
-/// The longest data whose length can be said, with its line end.
-pub(super) const DATA_BYTES_MAX: u64 = i32::MAX as u64 - 2;
-
-/// What a request may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of an item's data.
-    pub item_bytes_max: usize,
-    /// Bytes of an element's data, with its line end.
-    pub element_bytes_max: usize,
-    /// Fields that one request names of a map.
-    pub fields_max: usize,
-}
-
-impl Limits {
-    /// The limits of ARCUS, for items up to this length.
-    pub const fn of_items(item_bytes_max: usize) -> Self {
-        Self { item_bytes_max, element_bytes_max: 16 * 1024, fields_max: 50_000 }
-    }
-}
 
 /// What stands at the start of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,10 @@ use super::super::line::Words;
 use super::super::parser::{Line, TOO_LONG, push, refused_unless};
 use super::super::{Command, Limits, Parser, Progress, Refusal, parse_unsigned};
 use super::Arcus;
+use super::family::Family;
 use super::grammar::{self, Removal, Tail};
-use super::line::{Block, Family, Read, Wrong, bare, create, may_create, with_element, words_block};
+use super::line::{Block, Read, Wrong, bare, create, may_create, with_element, words_block};
+use super::pipe::Pipe;
 use super::tree;
 use crate::request::Arguments;
 
@@ -14,18 +16,6 @@ const FIELD_BYTES_MAX: usize = 250;
 
 /// The most members that one `sop get` names by a count.
 const MEMBERS_MAX: u64 = 1000;
-
-/// Where in a pipe a parser is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pipe {
-    /// In none.
-    #[default]
-    Closed,
-    /// Its requests follow.
-    Open,
-    /// Its last request was given; the last byte of that is not consumed yet.
-    Ending,
-}
 
 /// Where the words of the family begin: after its name and, for most, the name of the command and the key.
 fn words_before(family: Family) -> usize {

@@ -4,8 +4,9 @@ use super::super::line::Words;
 use super::super::parser::{Line, TOO_LONG, push};
 use super::super::{Command, Progress, Refusal, parse_signed, parse_unsigned};
 use super::Arcus;
+use super::family::Family;
 use super::grammar::{Removal, split_keys};
-use super::line::{Family, Read, Wrong, bare, create, may_create, with_element, words_block};
+use super::line::{Read, Wrong, bare, create, may_create, with_element, words_block};
 use super::tree_grammar::{
     has_eflag, parse_bkey, parse_count, parse_delta, parse_eflag_update, parse_hex, parse_order, parse_positions,
     take_query,
