@@ -9,7 +9,7 @@
 //!                               +--> tidy           no leftover markers, disabled code, machine paths, giant files
 //!                               +--> prose          comments and pages in plain words, lines that fit a screen
 //!                               +--> field          each fault found in the field names a test that exists
-//!                               +--> newcomer       three questions are answered in few files
+//!                               +--> newcomer       questions are answered in few files
 //!                               +--> examples       examples of formats have the bytes of golden files
 //!                               +--> commits        the hook for messages of commits refuses what it should
 //!                               +--> links          links and `docs/` paths lead somewhere
