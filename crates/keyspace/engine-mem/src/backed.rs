@@ -300,11 +300,6 @@ impl MemEngine {
         Some(sink)
     }
 
-    /// Keys that have changed since the last cut.
-    pub fn dirty_len(&self, id: KeyspaceId) -> usize {
-        self.backed(id).map_or(0, |backed| backed.dirty.len())
-    }
-
     /// Drops clean entries of all backed keyspaces, about `wanted_bytes` of them. It looks at a bounded number of
     /// entries, so it may drop none although there are some; the next call looks further.
     pub fn drop_clean_anywhere(&mut self, wanted_bytes: usize) -> usize {
