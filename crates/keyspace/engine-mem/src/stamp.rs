@@ -106,7 +106,7 @@ impl Stamps {
         }
     }
 
-    /// The stamp of an entry that has been used so, whatever is counted now.
+    /// The stamp of an entry with this usage, whether stamps count recency or frequency now.
     pub fn of_usage(&self, usage: Usage) -> u32 {
         match usage {
             Usage::IdleSeconds(seconds) => {

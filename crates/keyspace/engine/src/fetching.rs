@@ -1,7 +1,7 @@
-//! An engine that answers [`Fetch`] although the engine inside has every row: what holds over it holds over engines
-//! whose rows are not all in memory. Without tickets it asks at random, and the rows arrive without a read. With
-//! tickets it asks for every row, and a row is in memory only after a test has read it. With leaves every row is there,
-//! but leaves of trees are absent: each with even chance, anew for each read and each edit.
+//! An engine that answers [`Fetch`] although the engine inside has every row. A command that is right over it is right
+//! over engines whose rows are not all in memory. Without tickets it asks at random, and rows arrive without a read.
+//! With tickets it asks for every row, and a row is in memory only after a test has read it. With leaves every row is
+//! there, but leaves of trees are absent: each with even chance, anew for each read and each edit.
 //!
 //! F1. A row that was asked for and not given is pinned: the command that runs again finds it.
 //! F2. A fetch after a change under the same lock would leave half a command behind, so it is a bug of the command

@@ -232,8 +232,7 @@ pub trait Keyspace {
     /// The logarithmic access counter in the stamp, decayed to now; meaningful under an LFU policy only.
     fn frequency(&self, stamp: u32) -> u8;
 
-    /// Has the entry, which exists, look as if it had been used so. What is no part of the record: it is lost with a
-    /// restart, as all that is known of use.
+    /// Sets the access stamp of an entry, which exists. Not logged: usage does not survive a restart.
     fn set_usage(&mut self, _key: &Key<'_>, _usage: Usage) {}
 
     /// Bytes an entry costs: its allocation, its share of the table and of the expiration index.
@@ -432,7 +431,7 @@ pub trait Engine: Send {
     /// The decayed access counter in a stamp.
     fn frequency(&self, stamp: u32) -> u8;
 
-    /// Gives the entry, if it is stored, the stamp of one that has been used so.
+    /// Sets the access stamp of an entry, if it is stored.
     fn set_usage(&mut self, _key: &Key<'_>, _usage: Usage) {}
 
     /// Bytes the entry costs; `None` when nothing is stored there.

@@ -167,8 +167,8 @@ impl ServerBuilder {
 
 /// Slices of the keyspace for that many workers, unless the settings say how many.
 ///
-/// Each has pages of its own for each size of entries, and lines that the processor's nearest cache has to keep: on one
-/// worker 64 cost 5 % more for a GET than 16, and 14 MB more for 60 MB of documents of all sizes.
+/// Each has pages of its own for each size of entries, and cache lines that L1 has to keep. On one worker, 64 of them
+/// cost 5 % more for a GET than 16, and 14 MB more for 60 MB of documents of all sizes.
 fn shard_count(asked: usize, workers: usize) -> usize {
     match asked {
         0 => (workers * 8).next_power_of_two().clamp(16, SlotMap::SHARD_COUNT_MAX),

@@ -224,8 +224,8 @@ impl Options {
     /// Whether a database with threads that was not written to for ten seconds gives back the space of everything that
     /// is deleted, as [`Db::reclaim`](crate::Db::reclaim) does. Each range of keys with a deletion is written anew
     /// once. Default: yes with [`Policy::LdcRanged`] and [`Policy::Leveled`], where a range is a small part of the
-    /// tree. No with the policies of papers, which keep to what these say, and where one deletion has everything merged
-    /// that is older.
+    /// tree. No with the policies of papers: these keep to what the papers say, and one deletion would have everything
+    /// older merged.
     pub fn reclaim_when_idle(mut self, reclaims: bool) -> Self {
         self.reclaim_when_idle = Some(reclaims);
         self

@@ -52,8 +52,8 @@ pub struct StoreOptions {
     pub engine: fn(MemEngine) -> ShardEngine,
 }
 
-/// A lock on its own cache lines, and before it what may be read without it. In this order, and that of the parts, the
-/// way to an entry reads one line here: with 64 shards, the lines of all of them are as many as the nearest cache has.
+/// A lock on its own cache lines, after what is read without it. In this order, and that of the parts, the way to an
+/// entry reads one cache line here. With 64 shards the per-shard cache lines no longer fit in L1.
 #[repr(C, align(128))]
 pub(crate) struct ShardCell {
     hints: Arc<MemHints>,

@@ -103,7 +103,7 @@ pub fn whole<T: Clone, R>(tree: &mut T, has_rows: bool, edit: impl FnOnce(&mut T
 /// What unwinding has brought, if it was for an absent leaf.
 ///
 /// # Errors
-/// When it was not: a bug, as ever.
+/// The payload itself, of any other panic: a bug.
 pub fn of_payload(payload: Box<dyn Any + Send>) -> Result<Absent, Box<dyn Any + Send>> {
     payload.downcast().map(|absent| *absent)
 }

@@ -116,7 +116,7 @@ fn salvage_manifest(options: &Options, dir: &Path, files: &Files, damages: &mut 
             found = add_up(manifest::salvage(fs, dir, number)?);
         }
     } else {
-        // Without a word which one counts, it is the newest that was ever whole enough to be named.
+        // Nothing says which manifest counts: it is the newest that is complete enough to have been named.
         for number in numbers {
             let strict = manifest::read(fs, dir, number).and_then(|edits| recover::fold(dir, number, edits));
             if let Some(whole) = damages.note(strict)? {
