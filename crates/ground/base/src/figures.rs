@@ -675,6 +675,14 @@ figures! {
             "Values read.";
         TIER_FAILED_READS = Counter "tier_failed_reads" "onggi_tier_failed_reads_total" Count
             "Reads that failed.";
+        TIER_SCRUBBED_SEGMENTS = Counter "tier_scrubbed_segments" "onggi_tier_scrubbed_segments_total" Count
+            "Segments that scrubs have read.";
+        TIER_SCRUBBED_BYTES = Counter "tier_scrubbed_bytes" "onggi_tier_scrubbed_bytes_total" Bytes
+            "Their bytes.";
+        TIER_SCRUB_ROUNDS = Counter "tier_scrub_rounds" "onggi_tier_scrub_rounds_total" Count
+            "Scrubs of the whole tier.";
+        TIER_DAMAGED_BYTES = Gauge "tier_damaged_bytes" "onggi_tier_damaged_bytes" Bytes
+            "Bytes of values that the last scrub could not read.";
     }
     "stats" {
         TOTAL_CONNECTIONS_RECEIVED = Counter "total_connections_received" "redis_connections_received_total" Count

@@ -151,6 +151,8 @@ settings! {
     tier_policy: TierPolicy,
     /// `tier-medium`: what the tier is made of.
     tier_medium: TierMedium,
+    /// `tier-scrub-interval`: seconds between two reads of the whole tier; 0 for none.
+    tier_scrub_seconds: u64,
     /// `tier-min-value-size`: the shortest value that goes there.
     tier_value_bytes_min: u64,
     /// `ssdb-port`: where clients of SSDB's protocol are accepted; 0 for none.

@@ -365,6 +365,15 @@ impl MemEngine {
         Ok(is_moved)
     }
 
+    /// How many entries with this key have the address.
+    pub fn count_on_tier(&self, key: &[u8], address: TierAddress) -> usize {
+        let has = |number: &usize| {
+            let found = self.find(&self.key_of(KeyspaceId(*number as _), key));
+            found.is_some_and(|found| self.entries.entry(found.handle).fields.tier() == Some(address))
+        };
+        (0..self.spaces.len()).filter(has).count()
+    }
+
     /// About what an entry that is away takes.
     fn cost_of_away(&self, fields: &PackedFields, key_len: usize) -> usize {
         key_len + fields.get().packed().len() + size_of::<u64>()

@@ -23,6 +23,11 @@ impl Durability {
         self.tier.get().is_some_and(|open| open.cleaner.clean_next(is_short))
     }
 
+    /// Scrubs the tier once, without pauses. For tests, as above.
+    pub fn scrub_tier(&self) -> bool {
+        self.tier.get().is_some_and(|open| open.scrubber.round(0))
+    }
+
     /// The bytes that a checkpoint would free on the tier, when they are worth one.
     pub(crate) fn tier_bytes_due(&self, policy: &Policy, state: &State) -> Option<u64> {
         let (tier, newest) = (self.tier()?, state.set_span.map_or(0, |(_, newest)| newest));

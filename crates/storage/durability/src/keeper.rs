@@ -339,8 +339,9 @@ impl Durability {
         let changing = self.changing.lock();
         self.put_mode(policy.mode, patience)?;
         self.timing.set_window_ms(policy.window_ms);
-        if let (Some(tier), Some(policy)) = (self.tier(), &policy.tier) {
-            tier.set_options(policy.options);
+        if let (Some(open), Some(policy)) = (self.tier.get(), &policy.tier) {
+            open.tier.set_options(policy.options);
+            open.scrubber.set_interval(policy.scrub_seconds);
         }
         if let Some(tier) = self.tier() {
             tier.set_logged(policy.log_wanted);

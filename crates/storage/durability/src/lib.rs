@@ -34,6 +34,7 @@ mod rdb_file;
 mod rdb_writer;
 mod recovery;
 mod room;
+mod scrubber;
 mod segments;
 mod sink;
 mod status;

@@ -53,8 +53,10 @@ pub struct TierPolicy {
     pub options: tier::Options,
     /// Bytes of dead segments that old checkpoints may keep.
     pub retain_max_bytes: u64,
-    /// Whether a thread cleans it.
+    /// Whether a thread cleans it, and another one scrubs it.
     pub has_cleaner: bool,
+    /// Seconds between two scrubs; 0 for none.
+    pub scrub_seconds: u64,
 }
 
 /// The settings that steer log and checkpoints. Replaced as a whole when one changes.
@@ -148,6 +150,7 @@ impl Policy {
                 },
                 retain_max_bytes: limit(settings.tier_retain_bytes_max).unwrap_or(u64::MAX),
                 has_cleaner: true,
+                scrub_seconds: settings.tier_scrub_seconds,
             }),
             flush_bytes: share(FLUSH_BYTES, settings.maxmemory_bytes, FLUSH_SHARE).max(FLUSH_BYTES_MIN),
             flush_error_wait_ms: settings.flush_error_wait_ms,

@@ -6,11 +6,13 @@ pub(crate) mod open;
 use crate::cleaner::Cleaner;
 use crate::error::DurabilityError;
 use crate::keeper::Durability;
+use crate::scrubber::Scrubber;
 use checkpoint::{Manifest, ManifestFile, SetId, TierInfo};
 use engine::ValueTier;
 use open::OpenTier;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use tier::{Tier, TierId};
 
 /// The manifest's word about an open tier.
@@ -45,12 +47,18 @@ impl Durability {
         let under_store: Arc<dyn ValueTier> = tier.clone();
         self.parts.store.attach_tier(&under_store);
         let (store, tell) = (self.parts.store.clone(), self.parts.tell.clone());
+        let scrubber =
+            Scrubber { tier: tier.clone(), store: store.clone(), tell: tell.clone(), seconds: AtomicU64::new(0) };
+        scrubber.set_interval(policy.scrub_seconds);
+        let scrubber = Arc::new(scrubber);
         let cleaner = Arc::new(Cleaner { tier: tier.clone(), store, tell });
-        let mut open = OpenTier { tier: tier.clone(), cleaner: cleaner.clone(), threads: Vec::new() };
+        let mut open = OpenTier { tier: tier.clone(), cleaner: cleaner.clone(), scrubber, threads: Vec::new() };
         let writer = tier.clone();
         open.start("tier", move || writer.run())?;
         if policy.has_cleaner {
             open.start("tier-cleaner", move || cleaner.run())?;
+            let scrubber = open.scrubber.clone();
+            open.start("tier-scrub", move || scrubber.run())?;
         }
         let figures = tier.figures();
         self.parts.tell.say(&format!(

@@ -16,7 +16,7 @@ use crate::shard::{Shard, ShardEngine};
 use crate::store::Store;
 use base::{KeyspaceId, ShardId};
 use engine::tier::TierRecord;
-use engine::{Encoding, Engine, Entry, Key, TierRefusal, Value, ValueTier};
+use engine::{Encoding, Engine, Entry, Key, TierAddress, TierRefusal, Value, ValueTier};
 use engine_mem::Demoted;
 use std::io;
 use std::sync::Arc;
@@ -93,6 +93,17 @@ impl Store {
         };
         self.unlock_one(held);
         result
+    }
+
+    /// How many entries with this key have the address.
+    pub fn count_on_tier(&self, key: &[u8], address: TierAddress) -> usize {
+        let held = self.lock_patiently(self.shard_of(&self.key(KeyspaceId(0), key)));
+        let count = match &held.engine {
+            ShardEngine::Memory(engine) => engine.count_on_tier(key, address),
+            _ => 0,
+        };
+        self.unlock_one(held);
+        count
     }
 
     /// Whether workers are to demote values.

@@ -179,6 +179,11 @@ impl Ledger {
         self.live
     }
 
+    /// Bytes of records of a segment that entries have.
+    pub fn live_of(&self, number: u32) -> u64 {
+        self.segments.get(&number).map_or(0, |segment| segment.live)
+    }
+
     /// All segments, by number.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Segment)> {
         self.segments.iter().map(|(number, segment)| (*number, segment))

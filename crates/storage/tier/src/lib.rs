@@ -41,7 +41,7 @@ mod mapped_tests;
 mod tests;
 
 pub use error::TierError;
-pub use format::{HEADER_BYTES, RECORD_HEAD_BYTES, SEGMENT_BYTES, segment_bytes_for};
+pub use format::{HEADER_BYTES, RECORD_HEAD_BYTES, SEGMENT_BYTES, record_bytes, segment_bytes_for};
 pub use identity::TierId;
 pub use medium::{Medium, MediumInUse};
 pub use names::segment_number;

@@ -199,6 +199,13 @@ impl MappedSegment {
         (word.load(Ordering::Relaxed) & bit == 0).then_some((word, bit))
     }
 
+    /// The checksum of the record at an address was compared elsewhere.
+    pub fn note_checked(&self, address: TierAddress) {
+        if let Some((word, bit)) = self.unchecked(u64::from(address.offset) * UNIT_BYTES) {
+            word.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
     /// Copies the record at an address into `record`, which has its length.
     ///
     /// # Errors

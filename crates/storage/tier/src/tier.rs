@@ -1,7 +1,7 @@
 //! The tier: appends, reads, syncs, and the removal of dead segments.
 
 use crate::format::{self, KEY_LEN_MAX, RECORD_HEAD_BYTES, UNIT_BYTES, record_bytes};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Segment};
 use crate::mapped::{MappedSegment, MappedSegments, MappedTail};
 use crate::medium::{Medium, MediumInUse};
 use crate::scan::Scan;
@@ -10,7 +10,7 @@ use crate::{TierError, TierId, identity, names, offline};
 use engine::tier::{NewRecord, Origin, VALUE_LEN_MAX};
 use engine::{Encoding, TierAddress, TierRefusal, ValueTier};
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Display;
 use std::io;
 use std::ops::Range;
@@ -80,6 +80,14 @@ pub struct Figures {
     pub read_values: u64,
     /// Reads that failed.
     pub failed_reads: u64,
+    /// Segments that scrubbing has read since the start.
+    pub scrubbed_segments: u64,
+    /// Bytes of their files.
+    pub scrubbed_bytes: u64,
+    /// Times that scrubbing has come through all segments.
+    pub scrub_rounds: u64,
+    /// Bytes of records that entries have and that cannot be read, as scrubbing found last.
+    pub damaged_bytes: u64,
     /// Whether it takes no values: it is full, or cannot be written.
     pub is_full: bool,
 }
@@ -92,6 +100,9 @@ struct Counters {
     cleaning_bytes: AtomicU64,
     read_values: AtomicU64,
     failed_reads: AtomicU64,
+    scrubbed_segments: AtomicU64,
+    scrubbed_bytes: AtomicU64,
+    scrub_rounds: AtomicU64,
 }
 
 /// What changes with every append.
@@ -109,6 +120,8 @@ struct State {
     oldest: Option<u32>,
     /// Why the last write failed, until one succeeds.
     write_failure: Option<String>,
+    /// Bytes of live records that scrubbing could not read, by segment.
+    damaged: BTreeMap<u32, u64>,
     /// Why the first sync failed (T2).
     sync_failure: Option<String>,
     is_full: bool,
@@ -475,7 +488,7 @@ impl Tier {
             if !state.is_loaded {
                 return Ok(());
             }
-            let State { ledger, tail, mapped, unsynced, oldest: known, .. } = &mut *state;
+            let State { ledger, tail, mapped, unsynced, damaged, oldest: known, .. } = &mut *state;
             // One that has begun meanwhile counts as retained until it has failed.
             *known = oldest.or(*known);
             if known.is_none() && self.is_logged.load(Ordering::Relaxed) {
@@ -483,6 +496,7 @@ impl Tier {
             }
             let dead = ledger.take_dead(*known, |segment| is_writing(tail, mapped.as_ref(), segment));
             unsynced.retain(|segment| !dead.contains(segment));
+            damaged.retain(|segment, _| !dead.contains(segment));
             state.is_full &= dead.is_empty();
             dead
         };
@@ -556,7 +570,7 @@ impl Tier {
         self.state.lock().is_cleaning = false;
     }
 
-    /// Pauses cleaning; false at the end.
+    /// Pauses cleaning or scrubbing; false at the end.
     pub fn pause(&self, time: Duration) -> bool {
         let (mut state, until) = (self.state.lock(), Instant::now() + time);
         while !state.is_ended && !self.garbage.wait_until(&mut state, until).timed_out() {}
@@ -581,6 +595,43 @@ impl Tier {
     /// It cannot be read, or its header is damaged.
     pub fn scan(&self, segment: u32) -> Result<Scan, TierError> {
         Scan::new(self.file_to_read(segment)?, Some(segment))
+    }
+
+    /// The segments that scrubbing is to read: those that have live records, and are not being written.
+    pub fn segments_to_scrub(&self) -> Vec<u32> {
+        let state = self.state.lock();
+        let is_due = |number, segment: &Segment| segment.live > 0 && !segment.is_missing && !state.is_writing(number);
+        state.ledger.iter().filter(|(number, segment)| is_due(*number, segment)).map(|(number, _)| number).collect()
+    }
+
+    /// Bytes of records of the segment that entries have.
+    pub fn live_bytes_of(&self, segment: u32) -> u64 {
+        self.state.lock().ledger.live_of(segment)
+    }
+
+    /// The checksum of the record at an address was compared (P3).
+    pub fn note_checked(&self, address: TierAddress) {
+        if let Some(mapped) = self.segments.read().get(address.segment) {
+            mapped.note_checked(address);
+        }
+    }
+
+    /// Scrubbing has read a segment of `bytes` bytes, and found `damaged` bytes of its live records damaged. True when
+    /// it knew of fewer before.
+    pub fn note_scrubbed(&self, segment: u32, bytes: u64, damaged: u64) -> bool {
+        self.counters.scrubbed_segments.fetch_add(1, Ordering::Relaxed);
+        self.counters.scrubbed_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let mut state = self.state.lock();
+        let before = match damaged {
+            0 => state.damaged.remove(&segment),
+            _ => state.damaged.insert(segment, damaged),
+        };
+        damaged > before.unwrap_or(0)
+    }
+
+    /// Scrubbing has come through all segments.
+    pub fn note_scrub_round(&self) {
+        self.counters.scrub_rounds.fetch_add(1, Ordering::Relaxed);
     }
 
     /// All live records that could be moved from a segment are moved.
@@ -619,6 +670,15 @@ impl Tier {
             cleaning_bytes: read(&self.counters.cleaning_bytes),
             read_values: read(&self.counters.read_values),
             failed_reads: read(&self.counters.failed_reads),
+            scrubbed_segments: read(&self.counters.scrubbed_segments),
+            scrubbed_bytes: read(&self.counters.scrubbed_bytes),
+            scrub_rounds: read(&self.counters.scrub_rounds),
+            // What has left since is no damage.
+            damaged_bytes: state
+                .damaged
+                .iter()
+                .map(|(segment, bytes)| state.ledger.live_of(*segment).min(*bytes))
+                .sum(),
             is_full: state.is_full || state.write_failure.is_some() || state.sync_failure.is_some(),
         }
     }

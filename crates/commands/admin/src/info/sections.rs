@@ -272,6 +272,10 @@ pub(super) fn tier(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, &fields::TIER_CLEANING_BYTES, figures.cleaning_bytes);
     line(text, &fields::TIER_READ_VALUES, figures.read_values);
     line(text, &fields::TIER_FAILED_READS, figures.failed_reads);
+    line(text, &fields::TIER_SCRUBBED_SEGMENTS, figures.scrubbed_segments);
+    line(text, &fields::TIER_SCRUBBED_BYTES, figures.scrubbed_bytes);
+    line(text, &fields::TIER_SCRUB_ROUNDS, figures.scrub_rounds);
+    line(text, &fields::TIER_DAMAGED_BYTES, figures.damaged_bytes);
 }
 
 pub(super) fn persistence(ctx: &mut Ctx<'_>, text: &mut String) {

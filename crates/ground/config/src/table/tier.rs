@@ -1,7 +1,9 @@
 //! Values on a tier.
 
 use crate::directive::Directive;
-use crate::field::{choice, optional_path, size};
+use crate::field::{choice, integer, optional_path, size};
+
+const INT_MAX: i64 = i32::MAX as i64;
 
 /// The longest value of a tier.
 const VALUE_MAX: u64 = 16 << 20;
@@ -31,6 +33,15 @@ pub(super) static TIER: &[Directive] = &[
         "bytes",
         "How many bytes of the tier old checkpoints may keep, in files that hold no value of now. With more, the oldest \
          checkpoint is given up, and a restore begins at a later moment. 0 is no limit.",
+    ),
+    Directive::supported(
+        "tier-scrub-interval",
+        integer!(tier_scrub_seconds: 0, INT_MAX),
+        "604800",
+        "seconds",
+        "Time between two scrubs: a scrub reads all values of the tier and compares checksums, to find damage before a \
+         client does. It takes a tenth of a core and of the device at most. The first one begins an hour after a start. 0 \
+         is never.",
     ),
     Directive::supported(
         "tier-min-value-size",

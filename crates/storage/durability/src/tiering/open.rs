@@ -2,14 +2,16 @@
 
 use crate::cleaner::Cleaner;
 use crate::error::DurabilityError;
+use crate::scrubber::Scrubber;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use tier::Tier;
 
-/// An open tier, and the threads that write and clean it, which end with this.
+/// An open tier, and the threads that write, clean and scrub it, which end with this.
 pub(crate) struct OpenTier {
     pub tier: Arc<Tier>,
     pub cleaner: Arc<Cleaner>,
+    pub scrubber: Arc<Scrubber>,
     pub(super) threads: Vec<JoinHandle<()>>,
 }
 

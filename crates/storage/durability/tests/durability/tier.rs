@@ -19,7 +19,13 @@ const DIR: &str = "/tier";
 fn tiered() -> Policy {
     let (max_bytes, value_len_min, segment_bytes) = (u64::MAX, 8, 1 << 10);
     let options = Options { max_bytes, value_len_min, takes_written: false, segment_bytes, medium: Medium::File };
-    let tier = TierPolicy { dir: PathBuf::from(DIR), options, retain_max_bytes: u64::MAX, has_cleaner: false };
+    let tier = TierPolicy {
+        dir: PathBuf::from(DIR),
+        options,
+        retain_max_bytes: u64::MAX,
+        has_cleaner: false,
+        scrub_seconds: 0,
+    };
     Policy { tier: Some(tier), ..policy() }
 }
 
@@ -521,6 +527,57 @@ fn a_missing_segment_costs_its_keys_alone() {
     deleted.expect("nothing has to be read");
     assert_eq!(life.durability.tier().expect("there is one").figures().live_bytes, 0);
     life.stop();
+}
+
+/// A scrub finds damage of live values, says where it is, and takes nothing else for it.
+#[test]
+fn a_scrub_finds_what_is_damaged() {
+    for medium in [Medium::File, Medium::Shared, Medium::Dax] {
+        let options = SimOptions { seed: 11, is_dax: medium == Medium::Dax, ..SimOptions::default() };
+        let (fs, policy) = (SimFs::with_options(options), on(medium, tiered()));
+        let mut life = Life::start(&fs, policy.clone()).expect("it starts");
+        (0..40).for_each(|number| set(&mut life, number, 1));
+        while figures(&life).appended_values < 40 {
+            demote_all(&life);
+            // On a mapped medium a demotion ends when no segment is ready.
+            life.durability.tier().expect("there is one").write_waiting().expect("the medium works");
+        }
+        life.checkpoint(Cause::Asked).expect("the disk works");
+        life.stop();
+        let mut life = Life::start(&fs, policy).expect("it starts");
+        let tier = life.durability.tier().expect("there is one").clone();
+        let path = |number| tier::offline::segment_path(Path::new(DIR), number);
+        // A segment that is ready for records to come is not read.
+        let segments = tier.segments_to_scrub();
+        let bytes: u64 = segments.iter().map(|number| fs.metadata(&path(*number)).expect("it is there").len).sum();
+        assert!(life.durability.scrub_tier());
+        let whole = figures(&life);
+        assert_eq!((whole.scrubbed_segments, whole.scrub_rounds, whole.damaged_bytes), (4, 1, 0), "{medium:?}");
+        assert_eq!(whole.scrubbed_bytes, bytes, "{medium:?}");
+        // The first record of the first segment, and all of the second one.
+        let mut scan = tier.scan(1).expect("it is whole");
+        let first = scan.next_record().expect("it can be read").expect("it has records");
+        let first = tier::record_bytes(first.record.key.len(), first.address.len);
+        let second = tier.live_bytes_of(2);
+        assert!(first > 0 && second > first, "{first} and {second} bytes");
+        fs.flip_bit(&path(1), 70, 1).expect("it is there");
+        fs.damage(&path(2), 48, &vec![0x55; second as usize]).expect("it is there");
+        for round in 2..4 {
+            assert!(life.durability.scrub_tier());
+            let damaged = figures(&life);
+            assert_eq!((damaged.damaged_bytes, damaged.scrub_rounds), (first + second, round), "{medium:?}");
+        }
+        let told = life.told.0.lock().iter().filter(|told| told.contains("is damaged")).cloned().collect::<Vec<_>>();
+        let [of_first, of_second] = &told[..] else { panic!("each is told once: {told:?}") };
+        assert!(of_first.contains(&format!("segment 1 is damaged: {first} bytes")), "{of_first}");
+        assert!(of_first.contains("offset 48") && of_second.contains("segment 2"), "{told:?}");
+        // What nothing has any more is no damage.
+        (0..40).for_each(|number| set(&mut life, number, 2));
+        assert!(life.durability.scrub_tier());
+        assert_eq!((figures(&life).damaged_bytes, figures(&life).scrub_rounds), (0, 4));
+        drop(tier);
+        life.stop();
+    }
 }
 
 /// Runs a command that reads before it changes, and brings what it lacks.
