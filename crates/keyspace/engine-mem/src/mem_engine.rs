@@ -260,6 +260,7 @@ impl MemEngine {
             return found;
         }
         self.hand_over_to_others(key.space, found);
+        self.note_written(key, None);
         self.leave_tier(key, found)
     }
 
@@ -281,9 +282,6 @@ impl MemEngine {
         if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.hand_over(id, &space.table, &self.heap, &self.entries, found, self.mark);
         }
-        if let Some(tiered) = &mut self.tiered {
-            tiered.note_written(id, self.entries.key(found.handle));
-        }
     }
 
     /// Before an entry is inserted: as [`Self::hand_over_to_others`].
@@ -293,8 +291,12 @@ impl MemEngine {
         if self.has_backed {
             self.before_change(key, None);
         }
+    }
+
+    /// Notes for a tier that a value is about to be changed, or to become that of `entry`, unless that one stays.
+    fn note_written(&mut self, key: &Key<'_>, entry: Option<&NewEntry<'_>>) {
         if let Some(tiered) = &mut self.tiered {
-            tiered.note_written(key.space, key.bytes);
+            tiered.note_written(key.space, key.bytes, entry.map(|entry| entry.value.len()));
         }
     }
 
@@ -574,6 +576,7 @@ impl MemEngine {
             if self.is_watched {
                 assert!(self.is_absent(key), "an edit of a collection whose row is not in memory");
                 self.before_insert(key);
+                self.note_written(key, None);
             }
             return Ok(Edited { before: 0, left: self.insert_edited(key, kind, changes) });
         };
@@ -632,10 +635,14 @@ impl Engine for MemEngine {
         let Some(found) = self.find(key) else {
             if self.is_watched {
                 self.before_insert(key);
+                self.note_written(key, Some(entry));
             }
             return self.insert(key, entry);
         };
-        self.hand_over(key.space, found);
+        if self.is_watched {
+            self.hand_over_to_others(key.space, found);
+            self.note_written(key, Some(entry));
+        }
         let first_due = self.entries.first_due(found.handle);
         if let Some(before) = self.entries.overwrite(found.handle, entry, |stamp| self.stamps.replaced(stamp)) {
             self.entry_changed(key, found, found.handle, before, entry.expire_at);
@@ -705,7 +712,13 @@ impl Engine for MemEngine {
 
     fn set_expiration(&mut self, key: &Key<'_>, at: Option<UnixMs>) -> bool {
         let Some(found) = self.find(key) else { return false };
-        self.hand_over(key.space, found);
+        if self.is_watched {
+            self.hand_over_to_others(key.space, found);
+            // A value that was to expire soon has stayed.
+            if !self.entries.entry(found.handle).is_away() {
+                self.note_written(key, None);
+            }
+        }
         let before = self.entries.expiration(found.handle);
         let handle = self.entries.set_expiration(found.handle, at);
         self.entry_changed(key, found, handle, before, at);

@@ -29,9 +29,10 @@ pub struct Tiered {
 pub(super) const WRITTEN_MAX: usize = 1 << 16;
 
 impl Tiered {
-    /// An entry is written.
-    pub fn note_written(&mut self, space: KeyspaceId, key: &[u8]) {
-        if !self.tier.takes_written() || self.written.len() >= WRITTEN_MAX {
+    /// An entry is written, with this length in memory if it is known. One whose value is away has none there.
+    pub fn note_written(&mut self, space: KeyspaceId, key: &[u8], len: Option<usize>) {
+        let stays = len.is_some_and(|len| len < self.tier.value_len_min());
+        if stays || !self.tier.takes_written() || self.written.len() >= WRITTEN_MAX {
             return;
         }
         if self.written.is_empty() {
