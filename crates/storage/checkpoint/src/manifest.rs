@@ -38,8 +38,23 @@ const TIER_PART: u64 = 2;
 /// The number of the part that names the copies of rows that sets have.
 const COPIES_PART: u64 = 5;
 
-/// Parts that later versions may append, by number. This version refuses them: none may be ignored.
-const RESERVED: [(u64, &str); 2] = [(3, "a function library"), (4, "cluster slots")];
+/// Which parts a version of the program can use, and names of further ones. It refuses those that it cannot use: none
+/// may be ignored.
+struct Parts<'a> {
+    used: &'a [u64],
+    reserved: &'a [(u64, &'static str)],
+}
+
+impl Parts<'_> {
+    const OF_THIS_VERSION: Parts<'static> = Parts {
+        used: &[DISK_PART, TIER_PART, COPIES_PART],
+        reserved: &[(3, "a function library"), (4, "cluster slots")],
+    };
+
+    fn name(&self, number: u64) -> &'static str {
+        self.reserved.iter().find(|part| part.0 == number).map_or("a part of a later version", |part| part.1)
+    }
+}
 
 /// Keyspaces on disk, at most.
 const DISK_SPACES_MAX: usize = 1 << 16;
@@ -387,12 +402,16 @@ impl Manifest {
     /// program can use; [`CheckpointError::Damaged`] for anything else that [`Manifest::encode`] does not write in this
     /// or an earlier version.
     pub fn decode(path: &Path, bytes: &[u8]) -> Result<Self, CheckpointError> {
+        Self::decode_as(path, bytes, &Parts::OF_THIS_VERSION)
+    }
+
+    fn decode_as(path: &Path, bytes: &[u8], parts: &Parts<'_>) -> Result<Self, CheckpointError> {
         let (version, body) = envelope::open(&MANIFEST, path, bytes)?;
         let malformed = || {
             let what = "its fields are malformed though the checksum is right".to_owned();
             envelope::damaged(&MANIFEST, path, envelope::PREFIX_LEN as u64, what)
         };
-        let (manifest, reserved) = take_manifest(version, body).ok_or_else(malformed)?;
+        let (manifest, reserved) = take_manifest(version, body, parts).ok_or_else(malformed)?;
         match reserved {
             None => Ok(manifest),
             Some(what) => Err(CheckpointError::Reserved { path: path.into(), what }),
@@ -428,8 +447,8 @@ fn put_dictionary(out: &mut Vec<u8>, info: &DictionaryInfo) {
     }
 }
 
-/// A manifest, and the name of a part that this version cannot use.
-fn take_manifest(version: u32, mut rest: &[u8]) -> Option<(Manifest, Option<&'static str>)> {
+/// A manifest, and the name of a part that the program cannot use.
+fn take_manifest(version: u32, mut rest: &[u8], program: &Parts<'_>) -> Option<(Manifest, Option<&'static str>)> {
     let rest = &mut rest;
     let mut is_encrypted = false;
     let history = envelope::take_history(rest)?;
@@ -475,10 +494,9 @@ fn take_manifest(version: u32, mut rest: &[u8]) -> Option<(Manifest, Option<&'st
         disk_since,
         tier,
     };
-    let name =
-        |number: u64| RESERVED.iter().find(|part| part.0 == number).map_or("a part of a later version", |part| part.1);
-    let unusable = parts.iter().find(|part| ![DISK_PART, TIER_PART, COPIES_PART].contains(&part.0));
-    let reserved = unusable.map(|(number, _)| name(*number)).or(is_encrypted.then_some("an encrypted snapshot file"));
+    let unusable = parts.iter().find(|part| !program.used.contains(&part.0));
+    let reserved =
+        unusable.map(|(number, _)| program.name(*number)).or(is_encrypted.then_some("an encrypted snapshot file"));
     (rest.is_empty() && ascending).then_some((manifest, reserved))
 }
 
@@ -733,7 +751,8 @@ mod tests {
         let body = &bytes[envelope::PREFIX_LEN..bytes.len() - envelope::SUFFIX_LEN];
         let (last, before) = body.split_last().expect("there is a count of parts");
         assert_eq!((*last, before.last()), (0, Some(&7)));
-        for (number, name) in RESERVED.into_iter().chain([(9, "a part of a later version")]) {
+        let reserved = Parts::OF_THIS_VERSION.reserved.iter().copied();
+        for (number, name) in reserved.chain([(9, "a part of a later version")]) {
             let part = [before, &[1, number as u8, 2, b'x', b'y']].concat();
             match Manifest::decode(path, &envelope::seal(&MANIFEST, &part)) {
                 Err(CheckpointError::Reserved { what, .. }) => assert_eq!(what, name),
@@ -814,6 +833,27 @@ mod tests {
         let short = [before, b"\x01\x02\x0f0123456789abcde"].concat();
         let decoded = Manifest::decode(path, &envelope::seal(&MANIFEST, &short));
         assert!(matches!(decoded, Err(CheckpointError::Damaged { .. })), "{decoded:?}");
+    }
+
+    /// The version before the first with tiers refuses a directory that has used one, by a sentence that names it.
+    #[test]
+    fn older_programs_refuse_a_tier() {
+        let log = LogState { on: true, since: Lsn(0), since_ms: 0 };
+        let tier = Some(TierInfo { id: *b"0123456789abcdef", dir: b"/tier".to_vec() });
+        let manifest = Manifest { tier, ..Manifest::new(HistoryId([1; 20]), log) };
+        let before_tiers = Parts {
+            used: &[DISK_PART],
+            reserved: &[(TIER_PART, "segments of a tier"), (3, "a function library"), (4, "cluster slots")],
+        };
+        let (path, bytes) = (Path::new("MANIFEST"), manifest.encode());
+        let refused = Manifest::decode_as(path, &bytes, &before_tiers).expect_err("it is refused");
+        assert_eq!(
+            refused.to_string(),
+            "MANIFEST: it names segments of a tier, which this version cannot use; nothing was changed; start a newer \
+             version"
+        );
+        let without = Manifest { tier: None, ..manifest.clone() };
+        assert_eq!(Manifest::decode_as(path, &without.encode(), &before_tiers).expect("it has no tier"), without);
     }
 
     /// A dictionary stays named exactly while a set is kept whose cut was made during its use. Its number is never
