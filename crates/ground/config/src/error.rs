@@ -290,15 +290,6 @@ pub enum RuleError {
         /// What needs times.
         lru: String,
     },
-    /// A tier, and a database on disk.
-    #[error(
-        "tier-dir is set and database {number} has engine disk: one server cannot have both yet. Leave out one of them, or run \
-         two servers"
-    )]
-    TierWithDisk {
-        /// The database.
-        number: u32,
-    },
     /// A replica, and a database on disk.
     #[error(
         "replicaof is set and database {number} has engine disk: a replica cannot have databases on disk yet. Set \

@@ -14,9 +14,6 @@ pub(crate) fn check(settings: &Settings, given: &BTreeSet<&str>) -> Result<Optio
     check_page(settings)?;
     check_otlp(settings, given)?;
     check_databases(settings)?;
-    if let Some(number) = settings.per_database.on_disk().next().filter(|_| settings.tier_dir.is_some()) {
-        return Err(RuleError::TierWithDisk { number });
-    }
     if let Some(number) = settings.per_database.on_disk().next().filter(|_| settings.replicaof.is_some()) {
         return Err(RuleError::ReplicaWithDisk { number });
     }

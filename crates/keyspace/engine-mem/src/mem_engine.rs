@@ -295,7 +295,9 @@ impl MemEngine {
 
     /// Notes for a tier that a value is about to be changed, or to become that of `entry`, unless that one stays.
     fn note_written(&mut self, key: &Key<'_>, entry: Option<&NewEntry<'_>>) {
-        if let Some(tiered) = &mut self.tiered {
+        if self.is_on_tier(key.space)
+            && let Some(tiered) = &mut self.tiered
+        {
             tiered.note_written(key.space, key.bytes, entry.map(|entry| entry.value.len()));
         }
     }
@@ -844,11 +846,14 @@ impl Engine for MemEngine {
     }
 
     fn want(&mut self, key: &Key<'_>) -> Wanted {
-        if self.tiered.is_some() { self.want_away(key) } else { self.want_row(key) }
+        if self.is_on_tier(key.space) { self.want_away(key) } else { self.want_row(key) }
     }
 
     fn install(&mut self, key: &Key<'_>, ticket: Ticket, row: Option<&[u8]>) -> bool {
-        if self.tiered.is_some() { self.install_away(key, ticket, row) } else { self.install_row(key, ticket, row) }
+        match self.is_on_tier(key.space) {
+            true => self.install_away(key, ticket, row),
+            false => self.install_row(key, ticket, row),
+        }
     }
 
     fn withdraw(&mut self, key: &Key<'_>, ticket: Ticket) {
@@ -856,7 +861,7 @@ impl Engine for MemEngine {
     }
 
     fn release(&mut self, key: &Key<'_>) {
-        match self.tiered.is_some() {
+        match self.is_on_tier(key.space) {
             true => self.release_away(key),
             false => self.release_row(key),
         }

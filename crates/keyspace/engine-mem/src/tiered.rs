@@ -62,6 +62,11 @@ impl MemEngine {
         self.look_who_watches();
     }
 
+    /// Whether values of the keyspace may lie on a tier. Those of a keyspace that is backed by rows do not.
+    pub(crate) fn is_on_tier(&self, id: KeyspaceId) -> bool {
+        self.tiered.is_some() && !self.is_backed(id)
+    }
+
     /// The tier, if there is one.
     pub fn tier(&self) -> Option<&Arc<dyn ValueTier>> {
         self.tiered.as_ref().map(|tiered| &tiered.tier)

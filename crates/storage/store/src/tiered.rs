@@ -204,6 +204,8 @@ impl Store {
     fn demote_from(&self, held: &mut Shard, bytes: usize) -> Step {
         held.engine.set_time(self.clock.now_ms());
         let ShardEngine::Memory(engine) = &mut held.engine else { return Step::default() };
+        // Rows of databases on disk and values for the tier share the budget, so both make room.
+        engine.drop_clean_anywhere(bytes);
         let done = engine.demote(bytes);
         self.tier_counts.demoted.fetch_add(done.count as u64, Ordering::Relaxed);
         // Cleaning hands what a cleared database held to a running checkpoint.

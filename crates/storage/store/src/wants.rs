@@ -110,7 +110,7 @@ impl Store {
         }
         let mut held = self.lock_patiently(want.shard);
         let is_new = held.engine.install(&want.key(), want.ticket, row);
-        if is_new && self.tier.get().is_some() {
+        if is_new && self.tier.get().is_some() && !held.engine.is_backed(want.space) {
             self.tier_counts.promoted.fetch_add(1, Ordering::Relaxed);
         }
         if is_new && self.is_over_budget() {

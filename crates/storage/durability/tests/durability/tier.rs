@@ -3,7 +3,7 @@
 
 use crate::life::{Life, found, policy};
 use crate::model::{Model, seeds};
-use base::{DbIndex, Rng};
+use base::{DbIndex, KeyspaceId, Rng};
 use durability::{Cause, DurabilityError, Policy, TierPolicy};
 use engine::{Effect, Encoding, Fetch, Keyspace, Known, Type, Value};
 use std::path::{Path, PathBuf};
@@ -118,6 +118,44 @@ fn power_cuts_lose_no_value_on_a_tier() {
             model.judge(state, operation).unwrap_or_else(|problem| panic!("{what}: {problem}"));
             if operation.is_multiple_of(9) {
                 live_on(&model, &point.after(Outage::ProcessKill), &policy, operation, &what);
+            }
+        }
+    }
+}
+
+/// Database 1 has its rows on disk, next to values of database 0 on a tier: copies go from one to the other, and both
+/// are read again after every power cut and kill.
+#[test]
+fn power_cuts_lose_nothing_next_to_a_database_on_disk() {
+    for seed in seeds(2) {
+        let mut rng = Rng::new(seed);
+        let (fs, policy) = machine(seed, if seed % 2 == 0 { tiered() } else { written() });
+        let policy = Policy { disk_databases: vec![1], flush_bytes: 2 << 10, ..policy };
+        fs.record_crash_points();
+        let mut life = Life::start(&fs, policy.clone()).expect("it starts");
+        let mut model = Model::new(&life);
+        for _ in 0..4 {
+            live(&mut life, &mut model, &mut rng, 2);
+            let flushes = || life.durability.flush_status().map_or(0, |status| status.count);
+            let before = flushes();
+            life.store.pressure.want();
+            life.wait_until(|| flushes() > before);
+            let shards = life.store.shard_ids();
+            let dropped: usize = shards.map(|shard| life.store.drop_clean(shard, KeyspaceId(1), usize::MAX)).sum();
+            println!("seed {seed}: {dropped} bytes of rows left memory");
+            assert_eq!(Model::digest(&life.store), model.now(), "what rows have is read again");
+        }
+        let (of_tier, of_rows) = (figures(&life), life.durability.flush_status().expect("there are rows"));
+        assert!(of_tier.appended_values > 10 && of_tier.read_values > 10 && of_rows.count > 0, "{of_tier:?}");
+        life.crash();
+        let points = fs.take_crash_points();
+        println!("seed {seed}: {} crash points", points.len());
+        for point in points.iter().skip(rng.below(3) as usize).step_by(3) {
+            let (operation, what) = (point.operation(), format!("seed {seed}, operation {}", point.operation()));
+            for outage in [Outage::PowerCut { seed }, Outage::ProcessKill] {
+                let state =
+                    found(&point.after(outage), policy.clone()).unwrap_or_else(|error| panic!("{what}: {error}"));
+                model.judge(state, operation).unwrap_or_else(|problem| panic!("{what}, {outage:?}: {problem}"));
             }
         }
     }
@@ -341,9 +379,16 @@ fn the_log_has_addresses_on_persistent_memory() {
         };
         life.durability.tier().expect("there is one").write_waiting().expect("the disk works");
         put(&mut life, 0);
-        let begin = life.store.log().expect("the log is on").end();
-        (0..KEYS).for_each(|number| put(&mut life, number));
-        let bytes = (life.store.log().expect("the log is on").end().0 - begin.0) / KEYS;
+        let end = |life: &Life| life.store.log().expect("the log is on").end().0;
+        let bytes_of = |number| {
+            let begin = end(&life);
+            put(&mut life, number);
+            end(&life) - begin
+        };
+        let mut bytes: Vec<u64> = (0..KEYS).map(bytes_of).collect();
+        bytes.sort_unstable();
+        // The median: on a busy machine a segment may not be ready in time, and the log has the value.
+        let bytes = bytes[KEYS as usize / 2];
         assert!(bytes <= bytes_at_most, "{medium:?}: {bytes} bytes of log for a SET");
         assert_eq!(bytes < 200, medium == Medium::Dax, "{medium:?}: {bytes} bytes");
         let appended = figures(&life).appended_values;

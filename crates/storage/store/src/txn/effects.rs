@@ -117,8 +117,9 @@ impl Txn<'_> {
         let is_of_length =
             (tier.value_len_min()..=VALUE_LEN_MAX).contains(&value.len()) && key.bytes.len() <= KEY_LEN_MAX;
         let expires_soon = expire_at.is_some_and(|at| at < self.now.saturating_add(EXPIRES_SOON_MS));
-        let is_replaying = self.is_replaying();
-        if !is_of_length || expires_soon || !(tier.is_mapped() || is_replaying) || fields.get().tier.is_some() {
+        let (is_replaying, is_backed) = (self.is_replaying(), self.shard(&key).engine.is_backed(key.space));
+        let is_in_time = tier.is_mapped() || is_replaying;
+        if !is_of_length || expires_soon || !is_in_time || is_backed || fields.get().tier.is_some() {
             return false;
         }
         let record = NewRecord { key: key.bytes, kind: Type::String, encoding, value: value.bytes() };
