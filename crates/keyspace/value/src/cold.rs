@@ -58,6 +58,11 @@ pub trait Keeper: Send + Sync {
     fn rows(&self) -> Option<&dyn LeafRows> {
         None
     }
+
+    /// The keeper of leaves that are rows, where trees may have such besides compressed ones.
+    fn of_rows(&self) -> Option<&Arc<dyn Keeper>> {
+        None
+    }
 }
 
 /// Where stored forms and their handles lie: apart from the heap, so that the leaves they replace free whole pages.
@@ -150,6 +155,17 @@ impl Cold {
             self.0.thawed.get_or_init(|| self.0.kept(bytes));
         }
         Ok(())
+    }
+
+    /// Appends the bytes, of a row also where others would unwind. May wait for a device.
+    pub(crate) fn bytes_at_once(&self, out: &mut Vec<u8>) -> io::Result<()> {
+        match self.0.keeper.rows() {
+            Some(rows) if !self.is_thawed() => self.read_row(rows, out),
+            _ => {
+                out.extend_from_slice(self.bytes());
+                Ok(())
+            }
+        }
     }
 
     /// Appends the bytes of the row.

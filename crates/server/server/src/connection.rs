@@ -18,6 +18,9 @@ use proto::ReplyBuffer;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// After so many stops for absent leaves, a request reads further ones at once.
+const LEAF_STOPS_MAX: u32 = 16;
+
 /// One client connection.
 pub struct Connection {
     /// What the client has said about itself.
@@ -46,6 +49,8 @@ pub struct Connection {
     pub listed: bool,
     /// The statistics' index of the last request that named a command.
     pub last_command: u32,
+    /// How many requests the client had sent when one was stopped by an absent leaf, and how often it was since.
+    pub leaf_stops: (u64, u32),
     /// Counted among the connections that MONITOR shows everything.
     pub watching: bool,
     /// Its unsent output was too long for a message, which was dropped: the connection must be closed.
@@ -103,6 +108,7 @@ impl Connection {
             paused: false,
             listed: false,
             last_command: u32::MAX,
+            leaf_stops: (0, 0),
             watching: false,
             is_overrun: false,
             behind: None,
@@ -113,6 +119,17 @@ impl Connection {
             tls: None,
             is_lent: false,
         }
+    }
+
+    /// An absent leaf stops a request. Whether so many have that the rest is to be read at once.
+    #[cold]
+    pub(crate) fn stops_too_often(&mut self) -> bool {
+        let sent = self.session.info.commands.get();
+        let (of, stops) = self.leaf_stops;
+        let stops = if of == sent { stops + 1 } else { 1 };
+        let is_often = stops > LEAF_STOPS_MAX;
+        self.leaf_stops = (sent, if is_often { 0 } else { stops });
+        is_often
     }
 
     /// Whether another worker may serve it for a while: none of its commands waits, and none prepares anything.

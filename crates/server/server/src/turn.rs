@@ -28,7 +28,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use store::pressure::FlushFailure;
 use store::{Admission, At, Blocked, LockSet, RecordSink, Scratch, Txn, Way, WriteClass};
-use value::absent::{self, Absent};
+use value::absent::{self, Absent, Stops};
 
 /// What requests need of their worker, apart from the connection.
 pub struct Turn<'t> {
@@ -47,6 +47,7 @@ pub struct Turn<'t> {
     /// When the request before this one was done: one reading of the counter serves as its end and the next one's
     /// begin.
     before: u64,
+    _stops: Stops,
 }
 
 impl<'t> Turn<'t> {
@@ -73,6 +74,7 @@ impl<'t> Turn<'t> {
             durable,
             awaits_memory: Cell::new(false),
             before: stats.now(),
+            _stops: Stops::new(),
         }
     }
 
@@ -187,7 +189,11 @@ impl<'t> Turn<'t> {
                 connection.reply.ok();
             }
             Ok(Err(blocked)) => return Err(blocked),
-            Err(payload) => self.unwound(scratch, connection, row, mark, payload)?,
+            Err(payload) => {
+                if self.unwound(scratch, connection, (row, args, place), mark, payload)? {
+                    return Ok(());
+                }
+            }
         }
         let Connection { session, reply, watching, .. } = connection;
         session.locks_all = false;
@@ -302,27 +308,33 @@ impl<'t> Turn<'t> {
         }
     }
 
-    /// A request has unwound, with nothing changed: it lacks a leaf of a tree, or has met a bug.
+    /// A request has unwound, with nothing changed: it lacks a leaf of a tree, or has met a bug. True when it has run
+    /// once more, to its end.
     ///
     /// # Errors
     /// [`Blocked::Fetch`] for an absent leaf.
     #[cold]
+    #[inline(never)]
     fn unwound(
         &mut self,
         scratch: &mut Scratch,
         connection: &mut Connection,
-        row: &Row,
+        (row, args, place): (&Row, &Args<'_>, Option<(&KeyRoute, &Way)>),
         mark: ReplyMark,
         payload: Box<dyn Any + Send>,
-    ) -> Result<(), Blocked> {
+    ) -> Result<bool, Blocked> {
         scratch.admitted_by = None;
         let Ok(Absent { leaf, error }) = absent::of_payload(payload) else {
             self.panicked(connection, row, mark);
-            return Ok(());
+            return Ok(false);
         };
+        connection.reply.rewind(mark);
+        connection.session.rest = None;
+        // A request that needs many leaves would read the first ones again and again.
+        if error.is_none() && connection.stops_too_often() {
+            return absent::waiting(|| self.run(scratch, connection, Some(row), args, place)).map(|()| true);
+        }
         let Connection { session, reply, .. } = connection;
-        reply.rewind(mark);
-        session.rest = None;
         let Some(error) = error else {
             scratch.want_leaf(leaf);
             return Err(Blocked::Fetch);
@@ -331,7 +343,7 @@ impl<'t> Turn<'t> {
         tracing::error!("{why}");
         command::gate::refuse_unreadable(session, self.stats, row, &why, reply);
         self.before = self.stats.now();
-        Ok(())
+        Ok(false)
     }
 
     #[cold]

@@ -19,11 +19,12 @@
 #[cfg(any(test, feature = "testing"))]
 pub mod aside;
 
-use super::Cold;
+use super::{Cold, Keeper, Shelf};
 use std::any::Any;
 use std::cell::Cell;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 
 /// Reads rows.
 pub trait LeafRows: Send + Sync {
@@ -46,10 +47,36 @@ pub struct Absent {
 thread_local! {
     /// How many have this thread wait for rows.
     static WAITS: Cell<u32> = const { Cell::new(0) };
+
+    /// What this thread runs may be stopped. Other threads wait.
+    static STOPS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs what reads absent leaves at once, and waits for the device: on threads that may block, and where stopping would
-/// leave half a change behind. It unwinds only when a row cannot be read.
+/// While this lives, absent leaves stop what its thread runs, unless that waits for them.
+#[derive(Debug)]
+pub struct Stops {
+    /// Whether they did before.
+    before: bool,
+}
+
+impl Stops {
+    /// From now on.
+    #[inline]
+    #[expect(clippy::new_without_default, reason = "its life has a meaning")]
+    pub fn new() -> Self {
+        Self { before: STOPS.replace(true) }
+    }
+}
+
+impl Drop for Stops {
+    #[inline]
+    fn drop(&mut self) {
+        STOPS.set(self.before);
+    }
+}
+
+/// Runs what reads absent leaves at once, and waits for the device, where stopping would leave half a change behind. So
+/// does all that runs while no [`Stops`] lives. It unwinds only when a row cannot be read.
 pub fn waiting<R>(run: impl FnOnce() -> R) -> R {
     struct End;
     impl Drop for End {
@@ -75,18 +102,59 @@ pub fn end_waiting() {
 
 /// Whether this thread waits for rows.
 pub fn is_waiting() -> bool {
-    WAITS.get() > 0
+    !STOPS.get() || WAITS.get() > 0
 }
 
-/// Runs what may need an absent leaf.
+/// Runs what may need an absent leaf, and is stopped by it unless it waits.
 ///
 /// # Errors
 /// When it does. What it has changed by then stays.
 pub fn catch<R>(run: impl FnOnce() -> R) -> Result<R, Absent> {
+    let _stops = Stops::new();
     catch_unwind(AssertUnwindSafe(run)).map_err(|payload| match of_payload(payload) {
         Ok(absent) => absent,
         Err(payload) => resume_unwind(payload),
     })
+}
+
+/// Of trees that have both compressed leaves and such that are rows: the keeper of the former, which knows the latter's.
+pub fn both(compressed: Arc<dyn Keeper>, rows: Arc<dyn Keeper>) -> Arc<dyn Keeper> {
+    Arc::new(Both { compressed, rows })
+}
+
+struct Both {
+    compressed: Arc<dyn Keeper>,
+    rows: Arc<dyn Keeper>,
+}
+
+impl Keeper for Both {
+    fn thaw(&self, stored: &[u8], out: &mut Vec<u8>) {
+        self.compressed.thaw(stored, out);
+    }
+
+    fn len_of(&self, stored: &[u8]) -> Option<usize> {
+        self.compressed.len_of(stored)
+    }
+
+    fn came(&self, stored: &[u8]) {
+        self.compressed.came(stored);
+    }
+
+    fn went(&self, stored: &[u8]) {
+        self.compressed.went(stored);
+    }
+
+    fn shelf(&self) -> &Shelf {
+        self.compressed.shelf()
+    }
+
+    fn keeps(&self, bytes: usize, is_kept: bool) {
+        self.compressed.keeps(bytes, is_kept);
+    }
+
+    fn of_rows(&self) -> Option<&Arc<dyn Keeper>> {
+        Some(&self.rows)
+    }
 }
 
 /// Changes a tree so that stopping leaves it as it was: in a clone, which takes its place, if leaves may be rows (A4).
