@@ -4,16 +4,28 @@
 //! ```text
 //! list:       leaf ...                               leaf = 1 | string of elements   as in changes, but packed
 //! hash, set:  order, (bound, leaf) ...                      2 | count | string   the stored form of `count` elements
+//!                                                           3 | count | string   the address of `count` elements
 //! sorted set: 1, (bound, leaf) ...                   by score
 //!             2, order, (bound, leaf) ...            by member
 //! ```
 
 pub mod hashed;
 
-use crate::cold::Cold;
+use crate::cold::{Cold, Keeper};
+use crate::tree::ColdLeaf;
 use crate::wire;
 use base::hash::{KeyHasher, Secret};
 use base::varint;
+use std::sync::Arc;
+
+/// How leaves that are rows of a database on disk ([`crate::absent`]) are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfRows {
+    /// Their elements, for what knows of no rows.
+    Elements,
+    /// Their addresses, for what is stored with those rows.
+    Addresses,
+}
 
 /// A leaf in such bytes.
 #[derive(Clone, Copy, Debug)]
@@ -27,15 +39,28 @@ pub enum Leaf<'a> {
         /// The form.
         stored: &'a [u8],
     },
+    /// Its elements are a row.
+    Row {
+        /// How many.
+        count: usize,
+        /// Where.
+        address: &'a [u8],
+    },
 }
 
-/// Appends a leaf of `count` elements that is stored so.
-pub fn put_cold(count: usize, cold: &Cold, out: &mut Vec<u8>) {
-    cold.with_stored(|stored| Leaf::Cold { count, stored }.put(out));
+/// Appends a leaf of `count` elements as it is stored. False, with nothing done, when its elements are to be written.
+pub fn put_stored(cold: Option<&Cold>, count: usize, rows: OfRows, out: &mut Vec<u8>) -> bool {
+    let Some(cold) = cold.filter(|cold| !cold.is_row() || rows == OfRows::Addresses) else { return false };
+    cold.with_stored(|stored| match cold.is_row() {
+        true => Leaf::Row { count, address: stored }.put(out),
+        false => Leaf::Cold { count, stored }.put(out),
+    });
+    true
 }
 
 const PLAIN: u8 = 1;
 const COLD: u8 = 2;
+const ROW: u8 = 3;
 
 impl<'a> Leaf<'a> {
     /// Appends it.
@@ -50,7 +75,27 @@ impl<'a> Leaf<'a> {
                 varint::put(out, count as u64);
                 wire::put_string(out, stored);
             }
+            Self::Row { count, address } => {
+                out.push(ROW);
+                varint::put(out, count as u64);
+                wire::put_string(out, address);
+            }
         }
+    }
+
+    /// The leaf that is stored so, and its number of elements; `None` for elements, and for what the keeper does not
+    /// know.
+    pub fn cold(&self, keeper: &Arc<dyn Keeper>) -> Option<(Cold, usize)> {
+        match *self {
+            Self::Plain(_) => None,
+            Self::Cold { count, stored } => Some((Cold::new(keeper, stored)?, count)),
+            Self::Row { count, address } => Some((Cold::new(keeper.of_rows()?, address)?, count)),
+        }
+    }
+
+    /// The same as a leaf of a tree.
+    pub fn stored<L: ColdLeaf>(&self, keeper: &Arc<dyn Keeper>) -> Option<L> {
+        self.cold(keeper).map(|(cold, count)| L::of_cold(cold, count))
     }
 
     /// Takes one from the front; `None` when there is none, or one of no elements.
@@ -58,9 +103,10 @@ impl<'a> Leaf<'a> {
         let mut rest = *from;
         let leaf = match wire::take_byte(&mut rest)? {
             PLAIN => Self::Plain(wire::take_string(&mut rest)?),
-            COLD => {
+            form @ (COLD | ROW) => {
                 let count = u32::try_from(varint::take(&mut rest)?).ok().filter(|count| *count > 0)? as usize;
-                Self::Cold { count, stored: wire::take_string(&mut rest)? }
+                let stored = wire::take_string(&mut rest)?;
+                if form == COLD { Self::Cold { count, stored } } else { Self::Row { count, address: stored } }
             }
             _ => return None,
         };

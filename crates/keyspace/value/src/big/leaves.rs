@@ -2,7 +2,7 @@
 
 use super::Big;
 use crate::cold::{Cold, Keeper};
-use crate::saved::hashed;
+use crate::saved::{Leaf, OfRows, hashed};
 use crate::tree::{ColdLeaf, Found, Plan, Run};
 use crate::{Progress, Type, btree, hash, list, set, stream, zset};
 use std::sync::Arc;
@@ -277,7 +277,17 @@ impl Big {
 
     /// Appends the leaves from `from` on, compressed ones in their stored form, until `out` has grown by about `budget`
     /// bytes (at least one leaf). Returns where to continue; `None` at the end. For trees that [`Self::has_cold`].
+    /// Reads leaves that are rows.
     pub fn write_leaves(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
+        self.write_leaves_as(from, (budget, OfRows::Elements), out)
+    }
+
+    /// The same, for what is stored with the rows of leaves: those are written as their addresses, and not read.
+    pub fn write_addresses(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
+        self.write_leaves_as(from, (budget, OfRows::Addresses), out)
+    }
+
+    fn write_leaves_as(&self, from: Progress, budget: (usize, OfRows), out: &mut Vec<u8>) -> Option<Progress> {
         match self {
             Self::Hash(big) => big.write_leaves(from, budget, out),
             Self::List(big) => big.write_leaves(from, budget, out),
@@ -320,6 +330,23 @@ impl Big {
 
     /// Visits the stored forms in leaves that were checked.
     pub fn stored_in_leaves<'a>(kind: Type, leaves: &'a [u8], visit: &mut dyn FnMut(&'a [u8])) {
+        Self::visit_leaves(kind, leaves, &mut |leaf| {
+            if let Leaf::Cold { stored, .. } = leaf {
+                visit(stored);
+            }
+        });
+    }
+
+    /// Visits the addresses of rows in leaves that [`Self::write_addresses`] has written.
+    pub fn addresses_in_leaves<'a>(kind: Type, leaves: &'a [u8], visit: &mut dyn FnMut(&'a [u8])) {
+        Self::visit_leaves(kind, leaves, &mut |leaf| {
+            if let Leaf::Row { address, .. } = leaf {
+                visit(address);
+            }
+        });
+    }
+
+    fn visit_leaves<'a>(kind: Type, leaves: &'a [u8], visit: &mut dyn FnMut(Leaf<'a>)) {
         match kind {
             Type::Hash | Type::Set => hashed::stored_forms(leaves, visit),
             Type::Zset => zset::Big::stored_in_leaves(leaves, visit),

@@ -3,8 +3,8 @@
 use super::entry::{self, Entries, Place, are_entries};
 use super::{Bkey, Change, Element, packed};
 use crate::Progress;
-use crate::cold::{Cold, Keeper};
-use crate::saved::{self, put_cold};
+use crate::cold::Keeper;
+use crate::saved::{self, OfRows, put_stored};
 use crate::tree::{Chunk, ChunkLeaf, ColdLeaf as _, Cut, Leaf, Leaves, OrderedLeaf, Tree};
 use std::sync::Arc;
 
@@ -124,15 +124,19 @@ impl Big {
     }
 
     /// See [`crate::Big::write_leaves`]. Progress is how many elements are done.
-    pub(crate) fn write_leaves(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
+    pub(crate) fn write_leaves(
+        &self,
+        from: Progress,
+        (budget, rows): (usize, OfRows),
+        out: &mut Vec<u8>,
+    ) -> Option<Progress> {
         let end = out.len().saturating_add(budget);
         let (mut scratch, mut runs) = (Vec::new(), self.runs_at(from.0));
         while let Some(here) = runs {
             let run = here.leaf();
             self.tree.bound_at(here.before()).unwrap_or(&Bkey::default()).put(out);
-            match run.compressed() {
-                Some(cold) => put_cold(run.count(), cold, out),
-                None => saved::Leaf::Plain(run.bytes_once(&mut scratch)).put(out),
+            if !put_stored(run.cold(), run.count(), rows, out) {
+                saved::Leaf::Plain(run.bytes_once(&mut scratch)).put(out);
             }
             runs = here.next();
             if out.len() >= end && runs.is_some() {
@@ -148,9 +152,9 @@ impl Big {
             let bound = Bkey::take(&mut rest)?;
             let run = match saved::Leaf::take(&mut rest)? {
                 saved::Leaf::Plain(bytes) => Run(Chunk::new(bytes, Entries::new(bytes, 0).count())),
-                saved::Leaf::Cold { count, stored } => Run::of_cold(Cold::new(keeper, stored)?, count),
+                stored => stored.stored(keeper)?,
             };
-            self.tree.push(bound, run);
+            self.tree.push_saved(bound, run);
         }
         Some(())
     }
@@ -163,7 +167,7 @@ impl Big {
             let is_good = match leaf {
                 Some(saved::Leaf::Plain(bytes)) => are_entries(bytes),
                 Some(saved::Leaf::Cold { stored, .. }) => is_stored(stored),
-                None => false,
+                Some(saved::Leaf::Row { .. }) | None => false,
             };
             if !is_good {
                 return false;
@@ -173,13 +177,11 @@ impl Big {
     }
 
     /// See [`crate::Big::stored_in_leaves`].
-    pub(crate) fn stored_in_leaves<'a>(mut rest: &'a [u8], visit: &mut dyn FnMut(&'a [u8])) {
+    pub(crate) fn stored_in_leaves<'a>(mut rest: &'a [u8], visit: &mut dyn FnMut(saved::Leaf<'a>)) {
         while Bkey::take(&mut rest).is_some()
             && let Some(leaf) = saved::Leaf::take(&mut rest)
         {
-            if let saved::Leaf::Cold { stored, .. } = leaf {
-                visit(stored);
-            }
+            visit(leaf);
         }
     }
 }

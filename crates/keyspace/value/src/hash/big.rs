@@ -6,6 +6,7 @@ use super::deadlines::Deadlines;
 use super::leaf::Leaf;
 use crate::Progress;
 use crate::position::Position;
+use crate::saved::OfRows;
 use crate::saved::hashed::{self, HashedTree};
 use crate::tree::{Leaves, Run, TOGETHER, Tree, positions};
 use base::UnixMs;
@@ -204,7 +205,7 @@ impl Big {
     }
 
     /// See [`crate::Big::write_leaves`]. Progress is how many fields are done.
-    pub(crate) fn write_leaves(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
+    pub(crate) fn write_leaves(&self, from: Progress, budget: (usize, OfRows), out: &mut Vec<u8>) -> Option<Progress> {
         hashed::write(&self.fields, &self.hasher, from.0, budget, out).map(|done| Progress(done, 0))
     }
 }

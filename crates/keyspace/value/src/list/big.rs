@@ -4,8 +4,8 @@ use super::change::{Change, End};
 use super::leaf::Leaf;
 use super::listpack::{self, Limit};
 use super::packed;
-use crate::cold::{Cold, Keeper};
-use crate::saved;
+use crate::cold::Keeper;
+use crate::saved::{self, OfRows};
 use crate::tree::{ColdLeaf, Leaf as _, Tree};
 use crate::{Limits, Progress};
 use std::ops::Range;
@@ -173,14 +173,18 @@ impl Big {
     }
 
     /// See [`crate::Big::write_leaves`]. Progress is how many elements are done.
-    pub(crate) fn write_leaves(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
+    pub(crate) fn write_leaves(
+        &self,
+        from: Progress,
+        (budget, rows): (usize, OfRows),
+        out: &mut Vec<u8>,
+    ) -> Option<Progress> {
         let end = out.len().saturating_add(budget);
         let (mut scratch, mut place) = (Vec::new(), self.tree.leaves_at(from.0));
         while let Some(here) = place {
             let leaf = here.leaf();
-            match leaf.compressed() {
-                Some(cold) => saved::put_cold(leaf.count(), cold, out),
-                None => saved::Leaf::Plain(leaf.bytes_once(&mut scratch)).put(out),
+            if !saved::put_stored(leaf.cold(), leaf.count(), rows, out) {
+                saved::Leaf::Plain(leaf.bytes_once(&mut scratch)).put(out);
             }
             place = here.next();
             if out.len() >= end && place.is_some() {
@@ -195,9 +199,9 @@ impl Big {
         while !rest.is_empty() {
             let leaf = match saved::Leaf::take(&mut rest)? {
                 saved::Leaf::Plain(bytes) => Leaf::of(bytes.to_vec(), packed::elements(bytes).len()),
-                saved::Leaf::Cold { count, stored } => Leaf::of_cold(Cold::new(keeper, stored)?, count),
+                stored => stored.stored(keeper)?,
             };
-            self.tree.push((), leaf);
+            self.tree.push_saved((), leaf);
         }
         Some(())
     }
@@ -211,7 +215,7 @@ impl Big {
             let is_good = match saved::Leaf::take(&mut rest) {
                 Some(saved::Leaf::Plain(bytes)) => packed::is_valid(bytes),
                 Some(saved::Leaf::Cold { stored, .. }) => is_stored(stored),
-                None => false,
+                Some(saved::Leaf::Row { .. }) | None => false,
             };
             if !is_good {
                 return false;
@@ -221,11 +225,9 @@ impl Big {
     }
 
     /// See [`crate::Big::stored_in_leaves`].
-    pub(crate) fn stored_in_leaves<'a>(mut rest: &'a [u8], visit: &mut dyn FnMut(&'a [u8])) {
+    pub(crate) fn stored_in_leaves<'a>(mut rest: &'a [u8], visit: &mut dyn FnMut(saved::Leaf<'a>)) {
         while let Some(leaf) = saved::Leaf::take(&mut rest) {
-            if let saved::Leaf::Cold { stored, .. } = leaf {
-                visit(stored);
-            }
+            visit(leaf);
         }
     }
 }

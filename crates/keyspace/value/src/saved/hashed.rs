@@ -1,7 +1,7 @@
 //! Leaves of elements in the order of their hashes: of hashes, of sets, and of sorted sets by member.
 
-use super::{Leaf, Order, put_cold};
-use crate::cold::{Cold, Keeper};
+use super::{Leaf, OfRows, Order, put_stored};
+use crate::cold::Keeper;
 use crate::tree::{ColdLeaf, HashedLeaf, Tree};
 use base::hash::KeyHasher;
 use base::varint;
@@ -37,7 +37,7 @@ pub fn write<L: SavedLeaf>(
     tree: &Tree<L>,
     hasher: &KeyHasher,
     from: u64,
-    budget: usize,
+    (budget, rows): (usize, OfRows),
     out: &mut Vec<u8>,
 ) -> Option<u64> {
     let end = out.len().saturating_add(budget);
@@ -47,14 +47,11 @@ pub fn write<L: SavedLeaf>(
     while let Some(here) = leaves {
         let leaf = here.leaf();
         varint::put(out, tree.bound_at(here.before()).copied().unwrap_or(0));
-        match leaf.compressed() {
-            Some(cold) => put_cold(leaf.count(), cold, out),
-            None => {
-                elements.clear();
-                let is_put = L::put_elements(leaf.bytes_once(&mut scratch), leaf.count(), &mut elements);
-                debug_assert!(is_put.is_some(), "a leaf holds whole elements");
-                Leaf::Plain(&elements).put(out);
-            }
+        if !put_stored(leaf.cold(), leaf.count(), rows, out) {
+            elements.clear();
+            let is_put = L::put_elements(leaf.bytes_once(&mut scratch), leaf.count(), &mut elements);
+            debug_assert!(is_put.is_some(), "a leaf holds whole elements");
+            Leaf::Plain(&elements).put(out);
         }
         leaves = here.next();
         if out.len() >= end && leaves.is_some() {
@@ -75,15 +72,26 @@ pub fn push<T: HashedTree>(into: &mut T, mut rest: &[u8], keeper: &Arc<dyn Keepe
     while !rest.is_empty() {
         let bound = varint::take(&mut rest)?;
         match Leaf::take(&mut rest)? {
-            Leaf::Cold { count, stored } if is_ordered => {
-                into.tree().0.push(bound, T::Leaf::of_cold(Cold::new(keeper, stored)?, count));
-            }
             Leaf::Plain(elements) if is_ordered => into.push_leaf(bound, elements),
             Leaf::Plain(elements) => into.add_each(elements),
-            Leaf::Cold { count, stored } => {
+            leaf if is_ordered => {
+                let leaf = leaf.stored(keeper)?;
+                into.tree().0.push_saved(bound, leaf);
+            }
+            leaf => {
                 thawed.clear();
                 elements.clear();
-                keeper.thaw(stored, &mut thawed);
+                let count = match leaf {
+                    Leaf::Cold { count, stored } => {
+                        keeper.thaw(stored, &mut thawed);
+                        count
+                    }
+                    leaf => {
+                        let (cold, count) = leaf.cold(keeper)?;
+                        cold.bytes_at_once(&mut thawed).ok()?;
+                        count
+                    }
+                };
                 T::Leaf::put_elements(&thawed, count, &mut elements)?;
                 into.add_each(&elements);
             }
@@ -99,7 +107,7 @@ pub fn check<L: SavedLeaf>(mut rest: &[u8], is_stored: impl Fn(&[u8]) -> bool) -
             && match Leaf::take(rest) {
                 Some(Leaf::Cold { stored, .. }) => is_stored(stored),
                 Some(Leaf::Plain(elements)) => L::are_elements(elements),
-                None => false,
+                Some(Leaf::Row { .. }) | None => false,
             }
     };
     if Order::take(&mut rest).is_none() || rest.is_empty() {
@@ -113,14 +121,12 @@ pub fn check<L: SavedLeaf>(mut rest: &[u8], is_stored: impl Fn(&[u8]) -> bool) -
     true
 }
 
-/// Visits the stored forms in what was checked.
-pub fn stored_forms<'a>(mut rest: &'a [u8], visit: &mut dyn FnMut(&'a [u8])) {
+/// Visits leaves that are stored in another form or as rows, in what was checked.
+pub fn stored_forms<'a>(mut rest: &'a [u8], visit: &mut dyn FnMut(Leaf<'a>)) {
     let _ = Order::take(&mut rest);
     while varint::take(&mut rest).is_some()
         && let Some(leaf) = Leaf::take(&mut rest)
     {
-        if let Leaf::Cold { stored, .. } = leaf {
-            visit(stored);
-        }
+        visit(leaf);
     }
 }

@@ -3,7 +3,8 @@
 use super::node::Node;
 use super::{Big, Change, Claim, Claims, Group, Id};
 use crate::cold::{Cold, Keeper};
-use crate::{Limits, Progress, Type, saved};
+use crate::saved::{self, OfRows};
+use crate::{Limits, Progress, Type};
 use std::sync::Arc;
 
 /// How far saving has come. [`Progress`] holds the number of a section (0: the entries, *n*: group *n* - 1) and the
@@ -51,7 +52,12 @@ impl Big {
 /// its first entry; others as the changes that make their entries. Everything else follows, also as changes.
 impl Big {
     /// See [`crate::Big::write_leaves`]. Progress is that of [`Self::write_changes`].
-    pub(crate) fn write_leaves(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
+    pub(crate) fn write_leaves(
+        &self,
+        from: Progress,
+        (budget, rows): (usize, OfRows),
+        out: &mut Vec<u8>,
+    ) -> Option<Progress> {
         let end = out.len().saturating_add(budget.max(1));
         let Progress(section, mut done) = from;
         let (mut scratch, mut changes) = (Vec::new(), Vec::new());
@@ -60,18 +66,14 @@ impl Big {
                 if done > from.1 && out.len() >= end {
                     return Some(Progress(0, done));
                 }
-                match node.bytes().compressed() {
-                    Some(cold) => {
-                        saved::put_cold(node.live() as usize, cold, out);
-                        node.put_head(out);
-                        let first = if done == 0 { self.first } else { *node.first_ever() };
-                        [first.ms, first.seq].iter().for_each(|number| base::varint::put(out, *number));
-                    }
-                    None => {
-                        changes.clear();
-                        write_entries(node, &mut scratch, &mut changes);
-                        saved::Leaf::Plain(&changes).put(out);
-                    }
+                if saved::put_stored(node.bytes().cold(), node.live() as usize, rows, out) {
+                    node.put_head(out);
+                    let first = if done == 0 { self.first } else { *node.first_ever() };
+                    [first.ms, first.seq].iter().for_each(|number| base::varint::put(out, *number));
+                } else {
+                    changes.clear();
+                    write_entries(node, &mut scratch, &mut changes);
+                    saved::Leaf::Plain(&changes).put(out);
                 }
                 done += 1;
             }
@@ -98,8 +100,10 @@ impl Big {
         while !rest.is_empty() {
             match saved::Leaf::take(&mut rest)? {
                 saved::Leaf::Plain(changes) => self.apply_all(changes, &limits),
-                saved::Leaf::Cold { count, stored } => {
-                    let (node, first) = take_node(&mut rest, count, || Cold::new(keeper, stored))?;
+                leaf => {
+                    let (cold, count) = leaf.cold(keeper)?;
+                    self.may_have_rows |= cold.is_row();
+                    let (node, first) = take_node(&mut rest, count, || Some(cold))?;
                     self.first = if self.length == 0 { first } else { self.first };
                     self.length += node.live();
                     self.last = *node.last_ever();
@@ -119,7 +123,7 @@ impl Big {
             let is_good = match saved::Leaf::take(&mut rest) {
                 Some(saved::Leaf::Plain(changes)) => !changes.is_empty() && crate::check_changes(Type::Stream, changes),
                 Some(saved::Leaf::Cold { stored, .. }) => is_stored(stored) && skip_head(&mut rest).is_some(),
-                None => false,
+                Some(saved::Leaf::Row { .. }) | None => false,
             };
             if !is_good {
                 return false;
@@ -129,10 +133,10 @@ impl Big {
     }
 
     /// See [`crate::Big::stored_in_leaves`].
-    pub(crate) fn stored_in_leaves<'a>(mut rest: &'a [u8], visit: &mut dyn FnMut(&'a [u8])) {
+    pub(crate) fn stored_in_leaves<'a>(mut rest: &'a [u8], visit: &mut dyn FnMut(saved::Leaf<'a>)) {
         while let Some(leaf) = saved::Leaf::take(&mut rest) {
-            if let saved::Leaf::Cold { stored, .. } = leaf {
-                visit(stored);
+            if !matches!(leaf, saved::Leaf::Plain(_)) {
+                visit(leaf);
                 skip_head(&mut rest);
             }
         }

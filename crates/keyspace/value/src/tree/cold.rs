@@ -175,6 +175,12 @@ impl<L: ColdLeaf> Tree<L> {
         is_there
     }
 
+    /// As [`Self::push`], a leaf that may be a row.
+    pub fn push_saved(&mut self, bound: L::Bound, leaf: L) {
+        self.may_have_rows |= leaf.cold().is_some_and(Cold::is_row);
+        self.push(bound, leaf);
+    }
+
     /// Stores the leaves of the run as they are. False when these are no longer there.
     pub fn warm_run(&mut self, cx: &L::Context, run: &Run<L>) -> bool {
         let is_there = self.is_there(run);

@@ -3,10 +3,10 @@
 
 use super::{Big, Bound, Members, Run};
 use crate::Progress;
-use crate::cold::{Cold, Keeper};
+use crate::cold::Keeper;
 use crate::position::Position;
 use crate::saved::hashed::{self, HashedTree};
-use crate::saved::{Leaf, put_cold};
+use crate::saved::{Leaf, OfRows, put_stored};
 use crate::tree::{ColdLeaf as _, Leaf as _, Tree};
 use crate::wire;
 use crate::zset::entry::{Entries, are_entries};
@@ -18,7 +18,7 @@ const BY_MEMBER: u8 = 2;
 
 impl Big {
     /// See [`crate::Big::write_leaves`]. Progress is how many entries are done, and 1 when those are the other tree's.
-    pub(crate) fn write_leaves(&self, from: Progress, budget: usize, out: &mut Vec<u8>) -> Option<Progress> {
+    pub(crate) fn write_leaves(&self, from: Progress, budget: (usize, OfRows), out: &mut Vec<u8>) -> Option<Progress> {
         if from.1 == 0 {
             out.push(BY_SCORE);
             return Some(self.write_runs(from.0, budget, out).map_or(Progress(0, 1), |done| Progress(done, 0)));
@@ -27,15 +27,14 @@ impl Big {
         hashed::write(&self.by_member, &self.hasher, from.0, budget, out).map(|done| Progress(done, 1))
     }
 
-    fn write_runs(&self, from: u64, budget: usize, out: &mut Vec<u8>) -> Option<u64> {
+    fn write_runs(&self, from: u64, (budget, rows): (usize, OfRows), out: &mut Vec<u8>) -> Option<u64> {
         let end = out.len().saturating_add(budget);
         let (mut scratch, mut runs) = (Vec::new(), self.by_score.leaves_at(from));
         while let Some(here) = runs {
             let run = here.leaf();
             self.by_score.bound_at(here.before()).unwrap_or(&Bound::default()).put(out);
-            match run.compressed() {
-                Some(cold) => put_cold(run.count(), cold, out),
-                None => Leaf::Plain(run.bytes_once(&mut scratch)).put(out),
+            if !put_stored(run.cold(), run.count(), rows, out) {
+                Leaf::Plain(run.bytes_once(&mut scratch)).put(out);
             }
             runs = here.next();
             if out.len() >= end && runs.is_some() {
@@ -54,9 +53,9 @@ impl Big {
             let bound = Bound::take(&mut rest)?;
             let run = match Leaf::take(&mut rest)? {
                 Leaf::Plain(entries) => Run::of(entries),
-                Leaf::Cold { count, stored } => Run::of_cold(Cold::new(keeper, stored)?, count),
+                stored => stored.stored(keeper)?,
             };
-            self.by_score.push(bound, run);
+            self.by_score.push_saved(bound, run);
         }
         Some(())
     }
@@ -73,7 +72,7 @@ impl Big {
             let is_good = match leaf {
                 Some(Leaf::Plain(entries)) => are_entries(entries),
                 Some(Leaf::Cold { stored, .. }) => is_stored(stored),
-                None => false,
+                Some(Leaf::Row { .. }) | None => false,
             };
             if !is_good {
                 return false;
@@ -83,16 +82,14 @@ impl Big {
     }
 
     /// See [`crate::Big::stored_in_leaves`].
-    pub(crate) fn stored_in_leaves<'a>(mut rest: &'a [u8], visit: &mut dyn FnMut(&'a [u8])) {
+    pub(crate) fn stored_in_leaves<'a>(mut rest: &'a [u8], visit: &mut dyn FnMut(Leaf<'a>)) {
         if wire::take_byte(&mut rest) == Some(BY_MEMBER) {
             return hashed::stored_forms(rest, visit);
         }
         while Bound::take(&mut rest).is_some()
             && let Some(leaf) = Leaf::take(&mut rest)
         {
-            if let Leaf::Cold { stored, .. } = leaf {
-                visit(stored);
-            }
+            visit(leaf);
         }
     }
 }
