@@ -2,6 +2,8 @@
 
     main.py load PORT MEGABYTES FILE      stores documents of this machine, and notes digests in the file
     main.py read PORT MEGABYTES FILE      reads every document and compares it with its digest
+    main.py fill PORT MEGABYTES FILE      stores a hash and a sorted set of this size together
+    main.py look PORT MEGABYTES FILE      compares elements of both, copies, and changes some
 
 Documents are files under /usr, cut to 8 KiB; they are read again, with a number after each, where they are too few.
 """
@@ -9,6 +11,7 @@ Documents are files under /usr, cut to 8 KiB; they are read again, with a number
 import hashlib
 import os
 import pickle
+import random
 import sys
 import time
 
@@ -93,6 +96,54 @@ def read(client, _megabytes, path):
     return len(noted), wrong
 
 
+def field(number):
+    return b"field:%d" % number
+
+
+def value(number):
+    return hashlib.blake2b(b"%d" % number, digest_size=64).digest() * 16
+
+
+def member(number):
+    return value(number)[:500] + field(number)
+
+
+def count_of(megabytes):
+    """Fields of the hash; as many members have as many bytes in the two trees of the sorted set."""
+    return (megabytes << 20) // 2 // 1040
+
+
+def fill(client, megabytes, _path):
+    count, refused = count_of(megabytes), 0
+    for batch in batches(range(count)):
+        pipe = client.pipeline(transaction=False)
+        for number in batch:
+            pipe.hset("hash", field(number), value(number))
+            pipe.zadd("zset", {member(number): number})
+        refused += sum(reply != 1 for reply in pipe.execute(raise_on_error=False))
+    return 2 * count, refused
+
+
+def look(client, megabytes, _path):
+    """Some elements are changed as they were before, so that leaves of both are stored anew."""
+    count = count_of(megabytes)
+    numbers = random.Random(count).sample(range(count), 300)
+    wrong = sum((client.hlen("hash") != count, client.zcard("zset") != count))
+    for number in numbers:
+        wrong += client.hget("hash", field(number)) != value(number)
+        wrong += client.zrank("zset", member(number)) != number
+        wrong += client.zrange("zset", number, number + 1, withscores=True)[0] != (member(number), number)
+    for number in numbers:
+        wrong += client.hset("hash", field(number), b"changed") != 0
+        wrong += client.hset("hash", field(number), value(number)) != 0
+        wrong += client.zrem("zset", member(number)) != 1
+        wrong += client.zadd("zset", {member(number): number}) != 1
+    wrong += client.rename("hash", "other") is not True
+    wrong += client.hget("other", field(numbers[0])) != value(numbers[0])
+    wrong += client.rename("other", "hash") is not True
+    return 7 * len(numbers), wrong
+
+
 def resident_bytes(client):
     """Resident memory of the server, now and at most."""
     pid = client.info("server")["process_id"]
@@ -105,18 +156,18 @@ def main():
     action, port, megabytes, path = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     client = redis.Redis(port=port, socket_timeout=600)
     begin = time.monotonic()
-    count, wrong = {"load": load, "read": read}[action](client, megabytes, path)
+    count, wrong = {"load": load, "read": read, "fill": fill, "look": look}[action](client, megabytes, path)
     seconds = time.monotonic() - begin
     now, most = resident_bytes(client)
     disk = client.info("disk")
     print("# " + ", ".join(f"{name[5:]} {value}" for name, value in disk.items()))
     bound = int(1.15 * int(client.config_get("maxmemory")["maxmemory"])) + (64 << 20)
     print(
-        f"# {action}: {count} documents of {megabytes} MB in {seconds:.1f} s, resident {now >> 20} MB, at most "
+        f"# {action}: {count} items of {megabytes} MB in {seconds:.1f} s, resident {now >> 20} MB, at most "
         f"{most >> 20} MB"
     )
     name = f"{action} {megabytes} MB"
-    print(f"ok - {name}" if wrong == 0 else f"not ok - {name}: {wrong} of {count} documents are refused or differ")
+    print(f"ok - {name}" if wrong == 0 else f"not ok - {name}: {wrong} of {count} are refused or differ")
     if action == "load":
         events = {event[0].decode() for event in client.execute_command("LATENCY", "LATEST")}
         print("ok - flushes are events of LATENCY" if "disk-flush" in events else f"not ok - LATENCY has {events}")

@@ -20,12 +20,14 @@ def live(job, megabytes, maxmemory):
     options = [("appendonly", "yes"), ("database", "0 engine disk"), ("maxmemory", maxmemory), ("workers", 2),
                ("latency-monitor-threshold", 1)]
     with Server("onggi", options=options) as server:
-        def client(action):
-            job.command([python, "main.py", action, server.port, megabytes, server.directory / "digests"],
+        def client(action, size=megabytes):
+            job.command([python, "main.py", action, server.port, size, server.directory / "digests"],
                         name=action, cwd=HOME, counts=True)
 
         client("load")
         client("read")
+        client("fill", megabytes // 3)
+        client("look", megabytes // 3)
         server.process.send_signal(signal.SIGKILL)
         server.process.wait()
         begin = time.monotonic()
@@ -35,6 +37,7 @@ def live(job, megabytes, maxmemory):
         slow = f"{seconds:.1f} s" if seconds > SECONDS_TO_START else None
         job.check("a start after a kill takes seconds", slow)
         client("read")
+        client("look", megabytes // 3)
         job.check("the server lives", None if server.alive() else f"it ended with {server.process.returncode}")
 
 

@@ -629,6 +629,10 @@ figures! {
             "Parts of large rows that flushes have written.";
         DISK_PARTS_KEPT = Counter "disk_parts_kept" "onggi_disk_parts_kept_total" Count
             "Parts of changed rows that were stored already.";
+        DISK_LEAVES_WRITTEN = Counter "disk_leaves_written" "onggi_disk_leaves_written_total" Count
+            "Leaves of large collections that became rows of their own.";
+        DISK_LEAVES_READ = Counter "disk_leaves_read" "onggi_disk_leaves_read_total" Count
+            "Such leaves that were read.";
         DISK_MERGES = Counter "disk_merges" "onggi_disk_merges_total" Count
             "Merges of tables.";
         DISK_ROW_READS = Counter "disk_row_reads" "onggi_disk_row_reads_total" Count

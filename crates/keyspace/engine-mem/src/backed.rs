@@ -19,6 +19,7 @@
 //! K5. A keyspace that is not backed pays one test for each change, and one for each read that finds nothing.
 
 pub(crate) mod droppable;
+mod spill;
 pub(crate) mod state;
 
 use crate::mem_engine::MemEngine;
@@ -57,6 +58,18 @@ impl MemEngine {
     /// Whether any keyspace is backed by rows, or values lie on a tier, so that reads can ask for a fetch.
     pub fn may_fetch(&self) -> bool {
         self.has_backed || self.tiered.is_some()
+    }
+
+    /// Leaves of a tree may be rows from now on.
+    pub(crate) fn note_leaf_rows(&mut self) {
+        if !std::mem::replace(&mut self.has_leaf_rows, true) {
+            self.look_who_watches();
+        }
+    }
+
+    /// Whether leaves of trees may be rows.
+    pub fn has_leaf_rows(&self) -> bool {
+        self.has_leaf_rows
     }
 
     /// Whether the keyspace is backed by rows.
@@ -203,6 +216,9 @@ impl MemEngine {
         if let Some(bytes) = row {
             let row = Row::read(bytes).expect("the store of rows checks what it gives");
             let tree = row.tree(&keeper, &self.hasher);
+            if tree.as_ref().is_some_and(|tree| tree.may_have_rows()) {
+                self.note_leaf_rows();
+            }
             let fields = row.fields();
             let new = row.as_new(tree.as_ref(), &fields);
             self.insert(key, &new);
@@ -386,7 +402,9 @@ impl MemEngine {
                 continue;
             }
             let key = self.entries.key(handle).to_vec();
-            bytes += self.drop_row(&self.key_of(id, &key));
+            let key = self.key_of(id, &key);
+            let spilled = self.spill(&key, wanted_bytes - bytes);
+            bytes += if spilled > 0 { spilled } else { self.drop_row(&key) };
         }
         (stretch.next, bytes)
     }

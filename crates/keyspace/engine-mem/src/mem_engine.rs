@@ -85,7 +85,7 @@ pub struct MemEngine {
     /// Some keyspace is backed by rows.
     pub(crate) has_backed: bool,
     /// Some tree may have leaves that are rows, though its keyspace is not backed.
-    has_leaf_rows: bool,
+    pub(crate) has_leaf_rows: bool,
     /// See [`Self::hand_over`].
     is_watched: bool,
     /// The last ticket that was given.
@@ -690,9 +690,8 @@ impl Engine for MemEngine {
         self.open_sticky(key.space, key.bytes);
         let found = self.find(key).expect("another form of leaves is for a tree that exists");
         let first_due = self.entries.first_due(found.handle);
-        if self.entries.reform(found.handle, change) && !self.is_watched {
-            self.has_leaf_rows = true;
-            self.look_who_watches();
+        if self.entries.reform(found.handle, change) {
+            self.note_leaf_rows();
         }
         self.first_due_changed(key, first_due, self.entries.first_due(found.handle));
     }

@@ -6,6 +6,8 @@
 //! value: as it is stored; of a tree parts: varint length | leaves, as in a checkpoint
 //! ```
 //!
+//! In version 3, leaves may be rows of their own, which have addresses in the place of their elements.
+//!
 //! Numbers are little-endian. Flag 2 says that elements have a time. The key is not part of it. What is stored
 //! compressed stays so. The access stamp is lost: an entry that comes from a row counts as just made.
 
@@ -18,6 +20,9 @@ use value::{Big, Progress};
 
 /// The version of a row that is whole. One in parts has version 2, which a store of rows keeps to itself.
 const VERSION: u8 = 1;
+
+/// The version of a row of a tree whose leaves may be rows.
+const VERSION_OF_LEAVES: u8 = 3;
 
 /// The flag of an expiration.
 const EXPIRES: u8 = 1;
@@ -37,7 +42,7 @@ pub enum RowError {
     #[error("a row of {0} bytes is cut off")]
     Short(usize),
     /// Another version has written them.
-    #[error("a row has version {0}; this program reads versions 1 and 2")]
+    #[error("a row has version {0}; this program reads versions 1 to 3")]
     Version(u8),
     /// There is no such type.
     #[error("a row has type {0}, which is unknown")]
@@ -50,14 +55,24 @@ pub enum RowError {
     Flags(u8),
 }
 
-/// Appends the entry as a row.
+/// Appends the entry as a row. Leaves that are rows are not read: the row has their addresses.
 pub fn write_row(entry: &Entry<'_>, out: &mut Vec<u8>) {
+    write(entry, matches!(entry.value, Value::Big(tree) if tree.may_have_rows()), out);
+}
+
+/// Appends the entry as a row that has all elements. Reads leaves that are rows.
+pub fn write_whole_row(entry: &Entry<'_>, out: &mut Vec<u8>) {
+    write(entry, false, out);
+}
+
+fn write(entry: &Entry<'_>, has_addresses: bool, out: &mut Vec<u8>) {
     let Counts { expiring, timed, .. } = Counts::of(entry);
     let mut buffer = Vec::new();
     let fields = entry.fields.tagged(&mut buffer);
     let set = [(expiring > 0, EXPIRES), (timed > 0, TIMED), (!fields.is_none(), FIELDS)];
     let flags = set.iter().filter(|(is_set, _)| *is_set).fold(0, |flags, (_, flag)| flags | flag);
-    out.extend([VERSION, entry.kind as u8, entry.encoding.0, flags]);
+    let version = if has_addresses { VERSION_OF_LEAVES } else { VERSION };
+    out.extend([version, entry.kind as u8, entry.encoding.0, flags]);
     out.extend(entry.expire_at.iter().flat_map(|at| at.to_le_bytes()));
     if !fields.is_none() {
         varint::put(out, fields.bytes().len() as u64);
@@ -68,7 +83,10 @@ pub fn write_row(entry: &Entry<'_>, out: &mut Vec<u8>) {
             let (mut next, mut part) = (Some(Progress::default()), Vec::new());
             while let Some(from) = next {
                 part.clear();
-                next = tree.write_leaves(from, usize::MAX, &mut part);
+                next = match has_addresses {
+                    true => tree.write_addresses(from, usize::MAX, &mut part),
+                    false => tree.write_leaves(from, usize::MAX, &mut part),
+                };
                 varint::put(out, part.len() as u64);
                 out.extend_from_slice(&part);
             }
@@ -97,6 +115,8 @@ pub struct Row<'r> {
     pub expire_at: Option<UnixMs>,
     /// Whether elements of it have a time.
     pub is_timed: bool,
+    /// Whether leaves of it may be rows.
+    pub has_addresses: bool,
     /// Its optional fields.
     fields: TaggedFields<'r>,
     value: &'r [u8],
@@ -110,9 +130,10 @@ impl<'r> Row<'r> {
     pub fn read(bytes: &'r [u8]) -> Result<Self, RowError> {
         let short = RowError::Short(bytes.len());
         let (&[version, kind, encoding, flags], rest) = bytes.split_first_chunk::<HEAD_BYTES>().ok_or(short)?;
-        if version != VERSION {
+        if version != VERSION && version != VERSION_OF_LEAVES {
             return Err(RowError::Version(version));
         }
+        let has_addresses = version == VERSION_OF_LEAVES;
         let kind = Type::from_number(kind).ok_or(RowError::Type(kind))?;
         if flags & !(EXPIRES | TIMED | FIELDS) != 0 {
             return Err(RowError::Flags(flags));
@@ -131,7 +152,7 @@ impl<'r> Row<'r> {
             (fields, value) = (TaggedFields::check(tagged).ok_or(RowError::Fields)?, behind);
         }
         let (encoding, is_timed) = (Encoding(encoding), flags & TIMED != 0);
-        Ok(Self { kind, encoding, expire_at, is_timed, fields, value })
+        Ok(Self { kind, encoding, expire_at, is_timed, has_addresses, fields, value })
     }
 
     /// How many bytes come before its value.
@@ -149,14 +170,28 @@ impl<'r> Row<'r> {
     /// # Panics
     /// When the value is not leaves of this type: a store checks rows before it stores them.
     pub fn tree(&self, keeper: &Arc<dyn Keeper>, hasher: &KeyHasher) -> Option<SharedBig> {
-        (self.encoding == Encoding::BIG && self.kind != Type::String).then(|| {
-            let (mut tree, mut rest) = (Big::empty(self.kind, hasher), self.value);
-            while let Some(part) = varint::take(&mut rest).and_then(|len| rest.split_off(..usize::try_from(len).ok()?))
-            {
-                tree.push_leaves(part, keeper);
-            }
+        self.is_tree().then(|| {
+            let mut tree = Big::empty(self.kind, hasher);
+            self.tree_parts().for_each(|part| tree.push_leaves(part, keeper));
             SharedBig::new(tree)
         })
+    }
+
+    fn is_tree(&self) -> bool {
+        self.encoding == Encoding::BIG && self.kind != Type::String
+    }
+
+    /// The parts of the value of a tree.
+    fn tree_parts(&self) -> impl Iterator<Item = &'r [u8]> {
+        let mut rest = self.value;
+        std::iter::from_fn(move || varint::take(&mut rest).and_then(|len| rest.split_off(..usize::try_from(len).ok()?)))
+    }
+
+    /// Visits the addresses of leaves that are rows.
+    pub fn addresses(&self, visit: &mut dyn FnMut(&'r [u8])) {
+        if self.has_addresses && self.is_tree() {
+            self.tree_parts().for_each(|part| Big::addresses_in_leaves(self.kind, part, visit));
+        }
     }
 
     /// The optional fields, as an entry has them.

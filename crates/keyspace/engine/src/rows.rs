@@ -13,6 +13,7 @@ use crate::{Entry, Key};
 use base::{Rng, UnixMs};
 use std::io;
 use std::sync::Arc;
+use value::cold::{Cold, Keeper};
 
 /// Names one read of a row. The engine of a shard gives each number once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,6 +64,27 @@ pub trait Rows: Send + Sync {
     /// Gives keys of rows that are expired at `now`, until `visit` says false. Looks at memory alone, and gives a key
     /// once: one that is not deleted is given again after a while.
     fn due(&self, _now: UnixMs, _visit: &mut dyn FnMut(&[u8]) -> bool) {}
+
+    /// Where leaves of trees may be rows of their own; `None` where they may not.
+    fn leaves(&self) -> Option<Arc<dyn LeafStore>> {
+        None
+    }
+}
+
+/// Stores leaves of trees as rows of their own, which the rows of keys refer to ([`value::absent`]).
+pub trait LeafStore: Send + Sync {
+    /// What reads such leaves.
+    fn keeper(&self) -> Arc<dyn Keeper>;
+
+    /// Stores a leaf of these bytes. It can be read at once; it is durable when a row that refers to it is. `None` when
+    /// it cannot be stored. Takes no I/O.
+    fn put(&self, bytes: &[u8]) -> Option<Cold>;
+
+    /// Bytes of leaves whose memory comes back with a flush.
+    fn unflushed_bytes(&self) -> usize;
+
+    /// Bytes of copies that are in memory.
+    fn kept_bytes(&self) -> usize;
 }
 
 /// Positions of [`Rows::scan`] are below this.

@@ -18,7 +18,7 @@ use proto::ReplyBuffer;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// After so many stops for absent leaves, a request reads further ones at once.
+/// Stops for absent leaves after which a request reads further ones at once.
 const LEAF_STOPS_MAX: u32 = 16;
 
 /// One client connection.
@@ -121,7 +121,8 @@ impl Connection {
         }
     }
 
-    /// An absent leaf stops a request. Whether so many have that the rest is to be read at once.
+    /// An absent leaf stops a request. Whether it was stopped so often that the rest is to be
+    /// read at once.
     #[cold]
     pub(crate) fn stops_too_often(&mut self) -> bool {
         let sent = self.session.info.commands.get();

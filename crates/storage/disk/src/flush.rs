@@ -1,9 +1,9 @@
 //! One flush: collected from the shards, written at once.
 
 use crate::counts::{self, Counted, figures_of};
-use crate::{Disk, DiskError, KEY_BYTES_MAX, due, long_keys, parts};
+use crate::{Disk, DiskError, KEY_BYTES_MAX, due, leaves, long_keys, parts};
 use base::{KeyspaceId, Lsn, ShardId};
-use engine::{Counts, Entry, RowSink, write_row};
+use engine::{Counts, Entry, LeafStore as _, RowSink, SharedBig, Value};
 use parking_lot::Mutex;
 use plex::{KeySpaceId, WriteBatch};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,12 +13,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Bytes of a batch, about.
 const BATCH_BYTES: usize = 1 << 20;
 
+/// A key that has changed.
+struct Change {
+    key: Vec<u8>,
+    /// `None` when it is gone.
+    row: Option<Vec<u8>>,
+    /// The tree of the row: its leaves may be rows to which nothing else refers any more.
+    _tree: Option<SharedBig>,
+}
+
 /// What a shard has of a keyspace since the flush before.
 #[derive(Default)]
 struct Part {
     is_cleared: bool,
-    /// Rows, or `None` for keys that are gone.
-    changes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    changes: Vec<Change>,
 }
 
 type Parts = BTreeMap<(KeyspaceId, ShardId), Part>;
@@ -105,12 +113,17 @@ impl Flush {
             for (space, counted) in &*counted {
                 batch.put_in(disk.counts_space, &counts::key_of(*space), &counted.to_bytes());
             }
+            let sealed: Vec<_> =
+                disk.leaves().map(|(id, leaves)| (leaves.seal(&mut batch, disk.counts_space, id), leaves)).collect();
             batch.set_lsn(lsn.0);
             disk.db.write(&batch)?;
+            sealed.iter().for_each(|(dead, leaves)| leaves.sealed(*dead));
             self.is_sealed = true;
         }
         let mut has_part = disk.has_part.lock();
+        let unflushed: Vec<_> = disk.leaves().map(|(_, leaves)| (leaves.unflushed_bytes(), leaves)).collect();
         disk.db.flush()?;
+        unflushed.iter().for_each(|(bytes, leaves)| leaves.flushed(*bytes));
         *has_part = false;
         drop(has_part);
         disk.walks.begin_anew();
@@ -121,12 +134,7 @@ impl Flush {
 
 impl Disk {
     /// Writes changes of a shard in batches, and counts by what was stored before.
-    fn write_part(
-        &self,
-        space: KeyspaceId,
-        shard: ShardId,
-        changes: &[(Vec<u8>, Option<Vec<u8>>)],
-    ) -> Result<(), DiskError> {
+    fn write_part(&self, space: KeyspaceId, shard: ShardId, changes: &[Change]) -> Result<(), DiskError> {
         let Some(rows) = self.space(space) else { return Ok(()) };
         let mut batch = WriteBatch::new();
         let (mut bytes, mut counts, mut next) = (0, Counts::default(), None);
@@ -136,11 +144,16 @@ impl Disk {
             batch.put_in(self.counts_space, &parts::next_key(space), &(number + 1).to_le_bytes());
             Ok(number)
         };
-        for (key, row) in changes {
+        for Change { key, row, .. } in changes {
             let stored = rows.stored(&self.db, key)?;
             let (before, before_at) = stored.as_ref().map(|row| figures_of(key, row)).transpose()?.unwrap_or_default();
             let (after, after_at) = row.as_ref().map(|row| figures_of(key, row)).transpose()?.unwrap_or_default();
             counts = counts.plus(after.minus(before));
+            if let Some(leaves) = &rows.leaves {
+                let before = rows.leaves_of(&self.db, key, stored.as_deref())?;
+                let after = rows.leaves_of(&self.db, key, row.as_deref())?;
+                leaves.change(&before, &after);
+            }
             if let Some(times) = rows.times {
                 due::change(&mut batch, times, key, before_at, after_at);
             }
@@ -205,6 +218,9 @@ impl Disk {
         for space in [rows.short, rows.long].into_iter().chain(rows.times).chain(rows.parts) {
             batch.delete_range_in(space, ..);
         }
+        if let Some(leaves) = &rows.leaves {
+            leaves.clear(&mut batch);
+        }
         self.db.write(&batch)?;
         self.counted.lock().insert(space, Counted::none(self.shards.count));
         Ok(())
@@ -232,13 +248,18 @@ impl RowSink for Sink {
 
     fn store(&mut self, entry: &Entry<'_>) {
         let mut row = Vec::new();
-        write_row(entry, &mut row);
+        leaves::write_row_for(self.place.0, entry, &mut row);
         self.bytes.fetch_add(entry.key.len() + row.len(), Ordering::Relaxed);
-        self.change(|part| part.changes.push((entry.key.to_vec(), Some(row))));
+        let tree = match entry.value {
+            Value::Big(tree) if tree.may_have_rows() => Some(tree.clone()),
+            _ => None,
+        };
+        let change = Change { key: entry.key.to_vec(), row: Some(row), _tree: tree };
+        self.change(|part| part.changes.push(change));
     }
 
     fn remove(&mut self, key: &[u8]) {
         self.bytes.fetch_add(key.len(), Ordering::Relaxed);
-        self.change(|part| part.changes.push((key.to_vec(), None)));
+        self.change(|part| part.changes.push(Change { key: key.to_vec(), row: None, _tree: None }));
     }
 }

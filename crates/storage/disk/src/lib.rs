@@ -20,6 +20,7 @@
 mod counts;
 mod due;
 mod flush;
+mod leaves;
 mod long_keys;
 pub mod offline;
 mod parts;
@@ -30,12 +31,13 @@ pub use flush::Flush;
 use base::{KeyspaceId, Lsn, ShardId};
 use counts::Counted;
 use due::{Due, Walks};
-use engine::{Counts, RowError, Rows};
+use engine::{Counts, LeafStore as _, Row, RowError, Rows};
+use leaves::Leaves;
 use parking_lot::{Mutex, RwLock};
 use parts::Cuts;
 use plex::{Background, Db, KeySpaceId, Options, Wal};
 use rows::{DiskRows, RowReads};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,6 +73,17 @@ pub enum DiskError {
     /// The counts of a keyspace have another form.
     #[error("the counts of keyspace {0} have another form")]
     Counts(KeyspaceId),
+    /// The list of a keyspace's leaves has another form.
+    #[error("the list of leaves of keyspace {0} has another form")]
+    Leaves(KeyspaceId),
+    /// A leaf of a collection is missing or another.
+    #[error("the row of key '{key}': {source}")]
+    Leaf {
+        /// The row's key.
+        key: String,
+        /// Why it cannot be read.
+        source: std::io::Error,
+    },
     /// The rows of long keys have another form.
     #[error("the rows of keys above {KEY_BYTES_MAX} bytes have another form")]
     LongKeys,
@@ -133,6 +146,8 @@ struct RowSpaces {
     times: Option<KeySpaceId>,
     /// The parts of large rows ([`parts`]); `None` where there were none when they were opened to be read only.
     parts: Option<KeySpaceId>,
+    /// Leaves of large collections ([`leaves`]); `None` where there were none when they were opened to be read only.
+    leaves: Option<Arc<Leaves>>,
     due: Arc<Due>,
 }
 
@@ -155,6 +170,21 @@ impl RowSpaces {
     /// What is stored of a row, which may be in parts.
     fn stored(&self, db: &Db, key: &[u8]) -> Result<Option<Vec<u8>>, DiskError> {
         if key.len() <= KEY_BYTES_MAX { Ok(db.get_in(self.short, key)?) } else { self.get(db, key) }
+    }
+
+    /// The numbers of the leaves that a stored row refers to.
+    fn leaves_of(&self, db: &Db, key: &[u8], stored: Option<&[u8]>) -> Result<BTreeSet<u64>, DiskError> {
+        let Some(stored) = stored else { return Ok(BTreeSet::new()) };
+        let error = |source| DiskError::row(key, source);
+        if !parts::is_parted(stored) {
+            return Ok(leaves::numbers(&Row::read(stored).map_err(error)?));
+        }
+        let parted = parts::Parted::of_key(stored, key)?;
+        if !Row::read(parted.head).map_err(error)?.has_addresses {
+            return Ok(BTreeSet::new());
+        }
+        let whole = self.get(db, key)?.unwrap_or_default();
+        Ok(leaves::numbers(&Row::read(&whole).map_err(error)?))
     }
 
     fn may_have(&self, db: &Db, key: &[u8]) -> bool {
@@ -197,6 +227,10 @@ pub struct DiskStats {
     pub parts_written: u64,
     /// Number of parts that flushes found stored already.
     pub parts_kept: u64,
+    /// Number of leaves of large collections that were stored as rows of their own.
+    pub leaves_written: u64,
+    /// Number of such leaves that were read.
+    pub leaves_read: u64,
     /// Written to tables, by flushes and merges.
     pub written_bytes: u64,
     /// Number of merges.
@@ -278,11 +312,30 @@ impl Disk {
             true => self.db.key_spaces().into_iter().find(|(name, _)| *name == parts).map(|(_, id)| id),
             false => Some(self.db.key_space(&parts)?),
         };
-        let rows = RowSpaces { short, long, times, parts, due: Arc::new(Due::new(self.shards.count)) };
+        let leaves = format!("p{space}");
+        let leaves = match self.is_read_only {
+            true => self.db.key_spaces().into_iter().find(|(name, _)| *name == leaves).map(|(_, id)| id),
+            false => Some(self.db.key_space(&leaves)?),
+        };
+        let leaves = leaves.map(|leaves| Leaves::open(&self.db, (leaves, self.counts_space), space, self.is_read_only));
+        let leaves = leaves.transpose()?;
+        let rows = RowSpaces { short, long, times, parts, leaves, due: Arc::new(Due::new(self.shards.count)) };
         let counted = counts::load(&self.db, self.counts_space, space, &rows, &self.shards)?;
         self.counted.lock().insert(space, counted);
         self.spaces.write().insert(space, rows);
         Ok(())
+    }
+
+    /// Memory of leaves of large collections: copies, and leaves that are not flushed.
+    pub fn leaf_bytes(&self) -> u64 {
+        self.leaves().map(|(_, leaves)| (leaves.kept_bytes() + leaves.unflushed_bytes()) as u64).sum()
+    }
+
+    /// The leaves of each keyspace.
+    fn leaves(&self) -> impl Iterator<Item = (KeyspaceId, Arc<Leaves>)> {
+        let spaces = self.spaces.read();
+        let leaves = spaces.iter().filter_map(|(id, rows)| Some((*id, rows.leaves.clone()?)));
+        leaves.collect::<Vec<_>>().into_iter()
     }
 
     fn space(&self, space: KeyspaceId) -> Option<RowSpaces> {
@@ -334,15 +387,22 @@ impl Disk {
     /// See [`DiskStats`].
     pub fn stats(&self) -> DiskStats {
         let stats = self.db.stats();
+        let of_leaves = |figure: &dyn Fn(&Leaves) -> u64| self.leaves().map(|(_, leaves)| figure(&leaves)).sum::<u64>();
         DiskStats {
             table_bytes: stats.table_bytes,
             tables: stats.tables,
             flushed_bytes: stats.user_bytes,
             parts_written: self.parts_written.load(Ordering::Relaxed),
             parts_kept: self.parts_kept.load(Ordering::Relaxed),
+            leaves_written: of_leaves(&|leaves| leaves.written.load(Ordering::Relaxed)),
+            leaves_read: of_leaves(&|leaves| leaves.read.load(Ordering::Relaxed)),
             written_bytes: stats.flush_bytes + stats.compaction_bytes_written,
             merges: stats.compactions,
-            memory_bytes: stats.memtable_bytes + stats.filter_bytes + stats.index_bytes + stats.cache_bytes,
+            memory_bytes: stats.memtable_bytes
+                + stats.filter_bytes
+                + stats.index_bytes
+                + stats.cache_bytes
+                + of_leaves(&|leaves| leaves.kept_bytes() as u64),
             reads: self.reads.count.load(Ordering::Relaxed),
             read_us: self.reads.us.load(Ordering::Relaxed),
             read_errors: self.reads.failed.load(Ordering::Relaxed),

@@ -9,11 +9,12 @@
 //!     whole.
 //! O2. A table's name is never used again for other contents, in a copy or in its original.
 
+use crate::leaves::{self, Leaves};
 use crate::{DiskError, long_keys, parts};
 use base::{KeyspaceId, Lsn};
 use engine::Row;
 use plex::{Background, Db, IterOptions, KeySpaceId, Options, Wal};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use vfs::FileSystem;
@@ -43,15 +44,16 @@ fn open(fs: &Arc<dyn FileSystem>, dir: &Path) -> Result<Db, DiskError> {
     Ok(tree.mapped_reads(false).open_read_only(dir)?)
 }
 
-/// The key spaces of keyspaces: of short keys, of long ones, and of the parts of rows.
-fn spaces_of(db: &Db) -> BTreeMap<KeyspaceId, [Option<KeySpaceId>; 3]> {
-    let mut spaces: BTreeMap<_, [Option<KeySpaceId>; 3]> = BTreeMap::new();
+/// The key spaces of keyspaces: of short keys, of long ones, of the parts of rows, and of leaves.
+fn spaces_of(db: &Db) -> BTreeMap<KeyspaceId, [Option<KeySpaceId>; 4]> {
+    let mut spaces: BTreeMap<_, [Option<KeySpaceId>; 4]> = BTreeMap::new();
     for (name, id) in db.key_spaces() {
         let parsed = name.split_at_checked(1).and_then(|(kind, number)| Some((kind, number.parse().ok()?)));
         match parsed {
             Some(("e", number)) => spaces.entry(KeyspaceId(number)).or_default()[0] = Some(id),
             Some(("l", number)) => spaces.entry(KeyspaceId(number)).or_default()[1] = Some(id),
             Some(("n", number)) => spaces.entry(KeyspaceId(number)).or_default()[2] = Some(id),
+            Some(("p", number)) => spaces.entry(KeyspaceId(number)).or_default()[3] = Some(id),
             _ => {}
         }
     }
@@ -80,11 +82,19 @@ pub fn verify(
     let db = open(fs, dir)?;
     db.verify()?;
     let (all, view, mut unused_parts) = (spaces_of(&db), db.view(), 0_u64);
-    for (space, [short, long, parts]) in &all {
-        let mut used = 0;
+    for (space, [short, long, parts, leaves]) in &all {
+        let leaves = leaves.map(|leaves| (leaves, Leaves::to_be_read(&db, leaves, *space)));
+        let (mut used, mut used_leaves) = (0, BTreeSet::new());
         let mut each = |key: &[u8], row: &[u8]| -> Result<(), DiskError> {
-            let read = Row::read(row);
-            see(*space, key, read.map_err(|source| DiskError::row(key, source))?);
+            let read = Row::read(row).map_err(|source| DiskError::row(key, source))?;
+            match &leaves {
+                Some((_, leaves)) if read.has_addresses => {
+                    used_leaves.append(&mut leaves::numbers(&read));
+                    let whole = leaves.whole(key, &read)?;
+                    see(*space, key, Row::read(&whole).map_err(|source| DiskError::row(key, source))?);
+                }
+                _ => see(*space, key, read),
+            }
             Ok(())
         };
         for (tree, is_long) in [(short, false), (long, true)] {
@@ -106,6 +116,13 @@ pub fn verify(
                     each(key, row)?;
                 }
             }
+        }
+        if let Some((leaves, _)) = leaves {
+            for pair in db.iter_in(leaves, IterOptions::range::<'static>(..))? {
+                pair?;
+                unused_parts += 1;
+            }
+            unused_parts = unused_parts.saturating_sub(used_leaves.len() as u64);
         }
         let Some(parts) = parts else { continue };
         for pair in db.iter_in(*parts, IterOptions::range::<'static>(..))? {

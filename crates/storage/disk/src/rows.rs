@@ -201,6 +201,10 @@ impl Rows for DiskRows {
         true
     }
 
+    fn leaves(&self) -> Option<Arc<dyn engine::LeafStore>> {
+        self.spaces.leaves.clone().map(|leaves| leaves as Arc<dyn engine::LeafStore>)
+    }
+
     /// Those that were gathered by now ([`crate::Disk::gather_due`]).
     fn due(&self, _now: UnixMs, visit: &mut dyn FnMut(&[u8]) -> bool) {
         self.spaces.due.take(self.shard, visit);

@@ -152,9 +152,9 @@ impl DiskDatabases {
         self.disk.gather_due(now)
     }
 
-    /// Memory of tables and of flushes on their way, in bytes.
+    /// Memory of tables and of flushes on their way, in bytes, without leaves of large collections.
     pub fn memory_bytes(&self) -> u64 {
-        self.disk.stats().memory_bytes
+        self.disk.stats().memory_bytes.saturating_sub(self.disk.leaf_bytes())
     }
 
     /// What rows take, and what was done with them.

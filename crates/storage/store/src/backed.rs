@@ -43,6 +43,9 @@ impl Store {
             let mut held = self.lock_patiently(id);
             let ShardEngine::Memory(engine) = &mut held.engine else { panic!("only the memory engine is backed") };
             let (rows, stored) = rows(id);
+            if let Some(leaves) = rows.leaves() {
+                self.pressure.count_leaves(leaves);
+            }
             engine.back(space, rows, stored, self.compression.keeper());
             self.unlock_one(held);
         }
@@ -51,7 +54,12 @@ impl Store {
 
     /// Gives the running flush up to `budget` further keys of a shard.
     pub fn walk_flush(&self, shard: ShardId, space: KeyspaceId, budget: usize) -> FlushProgress {
-        self.with_memory(shard, |engine| engine.walk_flush(space, budget)).unwrap_or(FlushProgress::Done)
+        let is_short = self.is_half_full();
+        let walked = self.with_memory(shard, |engine| {
+            engine.spill_before_walk(space, budget, is_short);
+            engine.walk_flush(space, budget)
+        });
+        walked.unwrap_or(FlushProgress::Done)
     }
 
     /// Ends the flush in a shard, whose rows are now `installed`, or which is given up; and gives its sink back.
@@ -71,6 +79,7 @@ impl Store {
             ShardEngine::Memory(engine) => Some(run(engine)),
             ShardEngine::Other(_) => None,
         };
+        self.notices.look_for_leaves(&held.engine);
         self.unlock_one(held);
         result
     }

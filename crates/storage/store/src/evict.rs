@@ -128,6 +128,12 @@ impl Store {
         max != u64::MAX && self.used_bytes() > max - max / 16
     }
 
+    /// Whether less than half of the budget is left.
+    pub(crate) fn is_half_full(&self) -> bool {
+        let max = self.budget.max_bytes.load(Ordering::Relaxed);
+        max != u64::MAX && self.used_bytes() > max / 2
+    }
+
     /// Bytes of data beyond the budget. Memory of clients and of a running checkpoint is not included: it is temporary,
     /// and evicting an entry that a checkpoint has yet to write frees nothing.
     #[inline]
@@ -197,6 +203,7 @@ impl Store {
                 None => goes_on = true,
                 Some(mut held) => {
                     goes_on |= held.engine.drop_clean(RECLAIM_BYTES) > 0;
+                    self.notices.look_for_leaves(&held.engine);
                     goes_on |= match &mut held.engine {
                         ShardEngine::Memory(engine) => engine.clean_thoroughly(RECLAIM_STEP),
                         other => other.clean(RECLAIM_STEP),
@@ -275,6 +282,7 @@ impl Store {
                 return Ok(FromShard { goes_on: true, ..done });
             }
             done.bytes += txn.held.get(shard).engine.drop_clean(wanted as usize) as u64;
+            self.notices.look_for_leaves(&txn.held.get(shard).engine);
             let has_dropped = done.bytes > 0;
             // SWAPDB waits for this shard's lock, so the keyspaces keep their numbers.
             let policies = self.policies_of_spaces(&eviction.policies);

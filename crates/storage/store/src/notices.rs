@@ -9,6 +9,7 @@
 //! N2. A commit returns when its change has been announced, by its own worker or by another.
 //! N3. While no client asks for notices, this costs a command one load of a word that does not change.
 
+use crate::shard::ShardEngine;
 use base::{DbIndex, Lsn};
 use engine::NotifyClass;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -104,6 +105,13 @@ impl Notices {
     /// From now on leaves of trees may be rows.
     pub fn ask_for_leaves(&self) {
         self.asked.fetch_or(LEAVES, Ordering::Relaxed);
+    }
+
+    /// Asks for leaves if an engine may have such as rows. Under its lock: what is locked next there has to know.
+    pub(crate) fn look_for_leaves(&self, engine: &ShardEngine) {
+        if engine.has_leaf_rows() && !self.ask_leaves() {
+            self.ask_for_leaves();
+        }
     }
 
     /// Whether leaves of trees may be rows.

@@ -4,14 +4,15 @@ use crate::lock_set::LockSet;
 use crate::recovery_points::RecoveryPoints;
 use crate::shard::ShardEngine;
 use crate::store::Store;
-use crate::txn::{At, Scratch};
-use crate::wants::want::Want;
+use crate::txn::{At, Scratch, Txn};
+use crate::wants::want::{Want, unreadable_leaf};
 use base::hash::KeyHasher;
 use base::{DbIndex, KeyspaceId, Lsn, UnixMs};
 use cmdlog::DecodeError;
 use codec::DictionaryNumber;
 use engine::{Effect, Engine, Key, Keyspace, WriteClass};
 use std::sync::{Arc, PoisonError};
+use value::absent;
 use value::cold::Keeper;
 
 /// Why a record cannot be replayed.
@@ -102,18 +103,25 @@ impl Store {
         let wants = self.load_rows_of(&effects)?;
         // The time by which a transaction knows that it is no client's.
         let at = At { now: UnixMs::MIN, db: DbIndex(0), touch: false, worker: 0, writes: WriteClass::Nothing };
-        while self
-            .commit(scratch, &LockSet::All, &at, |txn| {
-                effects.iter().for_each(|effect| txn.apply(effect));
-                // It was announced when it happened.
-                txn.scratch.notices.clear();
-                Ok(())
+        let apply = |txn: &mut Txn<'_>| {
+            effects.iter().for_each(|effect| txn.apply(effect));
+            // It was announced when it happened.
+            txn.scratch.notices.clear();
+            Ok(())
+        };
+        let applied = absent::catch(|| {
+            absent::waiting(|| {
+                while self.commit(scratch, &LockSet::All, &at, apply).is_err() {
+                    std::thread::yield_now();
+                }
             })
-            .is_err()
-        {
-            std::thread::yield_now();
-        }
+        });
         self.release(&wants);
+        applied.map_err(|absent| {
+            let key = effects.iter().flat_map(Effect::keys).next().map(|key| key.bytes.escape_ascii().to_string());
+            let why = absent.error.map_or_else(String::new, |error| unreadable_leaf(&error));
+            ReplayError::Row { key: key.unwrap_or_default(), why }
+        })?;
         if self.wants_demotion() {
             effects.iter().flat_map(Effect::keys).for_each(|key| self.demote_while_loading(self.shard_of(key)));
         }

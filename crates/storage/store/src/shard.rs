@@ -108,6 +108,11 @@ impl ShardEngine {
         }
     }
 
+    /// Whether leaves of trees may be rows.
+    pub(crate) fn has_leaf_rows(&self) -> bool {
+        matches!(self, Self::Memory(engine) if engine.has_leaf_rows())
+    }
+
     /// See [`MemEngine::take_over`].
     pub(crate) fn take_over(&mut self, to: KeyspaceId, from: KeyspaceId) {
         match self {

@@ -90,6 +90,12 @@ impl<'s> Txn<'s> {
         self.hold.set(self.hold.get().max(lsn));
     }
 
+    /// Rows have come or gone: leaves of trees may be rows.
+    fn look_for_leaves(&mut self) {
+        let notices = &self.store.notices;
+        self.held.iter_mut().for_each(|shard| notices.look_for_leaves(&shard.engine));
+    }
+
     /// The reply may depend on any key of the shard.
     #[inline]
     fn look_over(&self, shard: &Shard) {
@@ -455,7 +461,9 @@ impl Keyspace for Txn<'_> {
     }
 
     fn load_lacking(&mut self) -> std::io::Result<()> {
-        self.held.load(&mut self.scratch.wants)
+        let loaded = self.held.load(&mut self.scratch.wants);
+        self.look_for_leaves();
+        loaded
     }
 
     fn next_command(&mut self) {
@@ -592,7 +600,9 @@ impl Keyspace for Txn<'_> {
 
     fn drop_clean(&mut self, bytes: u64) -> u64 {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        self.held.iter_mut().map(|shard| shard.engine.drop_clean(bytes) as u64).sum()
+        let dropped = self.held.iter_mut().map(|shard| shard.engine.drop_clean(bytes) as u64).sum();
+        self.look_for_leaves();
+        dropped
     }
 }
 

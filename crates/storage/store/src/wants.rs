@@ -116,6 +116,7 @@ impl Store {
         if is_new && self.is_over_budget() {
             held.engine.make_room(2 * row.map_or(0, <[u8]>::len));
         }
+        self.notices.look_for_leaves(&held.engine);
         self.unlock_one(held);
     }
 

@@ -242,6 +242,8 @@ pub(super) fn disk(ctx: &mut Ctx<'_>, text: &mut String) {
     line(text, &fields::DISK_WRITE_AMPLIFICATION, format!("{amplification:.2}"));
     line(text, &fields::DISK_PARTS_WRITTEN, rows.parts_written);
     line(text, &fields::DISK_PARTS_KEPT, rows.parts_kept);
+    line(text, &fields::DISK_LEAVES_WRITTEN, rows.leaves_written);
+    line(text, &fields::DISK_LEAVES_READ, rows.leaves_read);
     line(text, &fields::DISK_MERGES, rows.merges);
     line(text, &fields::DISK_ROW_READS, rows.reads);
     line(text, &fields::DISK_ROW_READ_USEC_PER_READ, rows.read_us / rows.reads.max(1));

@@ -35,9 +35,11 @@ impl MemEngine {
     }
 
     fn droppable_of(&self, id: KeyspaceId, backed: &Backed) -> Droppable {
+        // Leaves of large collections lie in the memory of the rows until they are flushed.
+        let has_leaves = backed.leaves.as_ref().is_some_and(|leaves| leaves.unflushed_bytes() > 0);
         let untimed = self.space(id).map_or(0, |space| space.table.len() - space.timed);
         if untimed == 0 {
-            return Droppable::default();
+            return Droppable { after_flush: has_leaves, ..Droppable::default() };
         }
         let counts_of = |key: &[u8]| {
             let found = self.find_apart(&self.key_of(id, key))?;
@@ -45,7 +47,7 @@ impl MemEngine {
         };
         let changed = backed.changed_len();
         let stays = |key: &[u8]| counts_of(key).is_none_or(|counts| backed.state(key).stays(counts));
-        let after_flush = changed > CHANGED_LOOKED_AT || !backed.changed_keys().all(stays);
+        let after_flush = has_leaves || changed > CHANGED_LOOKED_AT || !backed.changed_keys().all(stays);
         // Otherwise all that are changed stay, so they are timed or held.
         let is_here = |key: &&[u8]| counts_of(key).is_some_and(|counts| counts.timed == 0);
         let now = untimed > (backed.held + changed) as u64

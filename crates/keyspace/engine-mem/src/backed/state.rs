@@ -1,9 +1,10 @@
 //! What a backed keyspace keeps in addition to its table.
 
 use base::UnixMs;
-use engine::{Counts, Key, PackedFields, RowSink, Rows, SharedBig, Ticket};
+use engine::{Counts, Key, LeafStore, PackedFields, RowSink, Rows, SharedBig, Ticket};
 use std::collections::HashMap;
 use std::sync::Arc;
+use value::absent;
 use value::cold::Keeper;
 
 /// What a backed keyspace keeps in addition to its table.
@@ -11,6 +12,10 @@ pub struct Backed {
     pub(super) rows: Arc<dyn Rows>,
     /// Reads compressed leaves of trees.
     pub(super) keeper: Arc<dyn Keeper>,
+    /// Where leaves of trees go that leave memory, if they may.
+    pub(super) leaves: Option<Arc<dyn LeafStore>>,
+    /// The tree whose leaves left last, and the element where that continues.
+    pub(super) spilled: Option<(Box<[u8]>, u64)>,
     /// Keys that are not simply clean or unknown.
     pub(super) keys: HashMap<Box<[u8]>, State>,
     /// How many of them a command wants.
@@ -88,9 +93,16 @@ impl State {
 
 impl Backed {
     pub(super) fn new(rows: Arc<dyn Rows>, away: Counts, keeper: Arc<dyn Keeper>) -> Self {
+        let leaves = rows.leaves();
+        let keeper = match &leaves {
+            Some(leaves) => absent::both(keeper, leaves.keeper()),
+            None => keeper,
+        };
         Self {
             rows,
             keeper,
+            leaves,
+            spilled: None,
             keys: HashMap::new(),
             held: 0,
             away,

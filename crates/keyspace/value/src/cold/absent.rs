@@ -117,7 +117,8 @@ pub fn catch<R>(run: impl FnOnce() -> R) -> Result<R, Absent> {
     })
 }
 
-/// Of trees that have both compressed leaves and such that are rows: the keeper of the former, which knows the latter's.
+/// Of trees that have both compressed leaves and such that are rows: the keeper of the former, which knows that of the
+/// latter.
 pub fn both(compressed: Arc<dyn Keeper>, rows: Arc<dyn Keeper>) -> Arc<dyn Keeper> {
     Arc::new(Both { compressed, rows })
 }

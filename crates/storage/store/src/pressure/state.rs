@@ -1,6 +1,7 @@
 //! How writers and flushes stand. `pressure` says what F1 is.
 
 use base::KeyspaceId;
+use engine::LeafStore;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -11,6 +12,25 @@ pub enum FlushFailure {
     Wait,
     /// It is refused, for this reason.
     Refuse(Arc<str>),
+}
+
+/// Leaves of all keyspaces.
+#[derive(Default)]
+pub struct AllLeaves(RwLock<Vec<Arc<dyn LeafStore>>>);
+
+impl AllLeaves {
+    /// Their memory. It changes faster than that of the store of rows is said.
+    #[cold]
+    fn bytes(&self) -> u64 {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        all.iter().map(|leaves| (leaves.kept_bytes() + leaves.unflushed_bytes()) as u64).sum()
+    }
+}
+
+impl std::fmt::Debug for AllLeaves {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("AllLeaves").field(&self.bytes()).finish()
+    }
 }
 
 /// See the module.
@@ -24,6 +44,8 @@ pub struct FlushPressure {
     pub(super) failure: RwLock<Option<Arc<str>>>,
     /// Memory of the store of rows, which counts against the budget.
     pub(super) row_store_bytes: AtomicU64,
+    /// Leaves of large collections in the store of rows.
+    pub(super) leaves: AllLeaves,
     /// Keyspaces that are backed by rows.
     pub(super) spaces: RwLock<Vec<KeyspaceId>>,
 }
@@ -73,14 +95,25 @@ impl FlushPressure {
         self.is_wanted.swap(false, Ordering::Relaxed)
     }
 
-    /// Says how much memory the store of rows has.
+    /// Says how much memory the store of rows has, without that of leaves.
     pub fn set_row_store_bytes(&self, bytes: u64) {
         self.row_store_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// Memory of the store of rows.
     pub fn row_store_bytes(&self) -> u64 {
-        self.row_store_bytes.load(Ordering::Relaxed)
+        match self.row_store_bytes.load(Ordering::Relaxed) {
+            0 => 0,
+            bytes => bytes + self.leaves.bytes(),
+        }
+    }
+
+    /// Counts the memory of leaves of large collections, each store of them once.
+    pub(crate) fn count_leaves(&self, leaves: Arc<dyn LeafStore>) {
+        let mut all = self.leaves.0.write().unwrap_or_else(PoisonError::into_inner);
+        if !all.iter().any(|counted| Arc::ptr_eq(counted, &leaves)) {
+            all.push(leaves);
+        }
     }
 
     /// The keyspaces that are backed by rows.
