@@ -1,7 +1,7 @@
 //! One flush: collected from the shards, written at once.
 
 use crate::counts::{self, Counted, figures_of};
-use crate::{Disk, DiskError, KEY_BYTES_MAX, due, leaves, long_keys, parts};
+use crate::{Disk, DiskError, KEY_BYTES_MAX, RowSpaces, due, leaves, long_keys, parts};
 use base::{KeyspaceId, Lsn, ShardId};
 use engine::{Counts, Entry, LeafStore as _, RowSink, SharedBig, Value};
 use parking_lot::Mutex;
@@ -27,6 +27,14 @@ struct Change {
 struct Part {
     is_cleared: bool,
     changes: Vec<Change>,
+}
+
+/// What is to be written at once.
+#[derive(Default)]
+struct Pending {
+    batch: WriteBatch,
+    counts: Counts,
+    leaves: leaves::Changes,
 }
 
 type Parts = BTreeMap<(KeyspaceId, ShardId), Part>;
@@ -136,8 +144,7 @@ impl Disk {
     /// Writes changes of a shard in batches, and counts by what was stored before.
     fn write_part(&self, space: KeyspaceId, shard: ShardId, changes: &[Change]) -> Result<(), DiskError> {
         let Some(rows) = self.space(space) else { return Ok(()) };
-        let mut batch = WriteBatch::new();
-        let (mut bytes, mut counts, mut next) = (0, Counts::default(), None);
+        let (mut pending, mut bytes, mut next) = (Pending::default(), 0, None);
         let mut number = |batch: &mut WriteBatch| {
             let number = next.map_or_else(|| parts::next_number(&self.db, self.counts_space, space), Ok)?;
             next = Some(number + 1);
@@ -148,33 +155,32 @@ impl Disk {
             let stored = rows.stored(&self.db, key)?;
             let (before, before_at) = stored.as_ref().map(|row| figures_of(key, row)).transpose()?.unwrap_or_default();
             let (after, after_at) = row.as_ref().map(|row| figures_of(key, row)).transpose()?.unwrap_or_default();
-            counts = counts.plus(after.minus(before));
-            if let Some(leaves) = &rows.leaves {
+            pending.counts = pending.counts.plus(after.minus(before));
+            if rows.leaves.is_some() {
                 let before = rows.leaves_of(&self.db, key, stored.as_deref())?;
-                let after = rows.leaves_of(&self.db, key, row.as_deref())?;
-                leaves.change(&before, &after);
+                pending.leaves.add(&before, &rows.leaves_of(&self.db, key, row.as_deref())?);
             }
             if let Some(times) = rows.times {
-                due::change(&mut batch, times, key, before_at, after_at);
+                due::change(&mut pending.batch, times, key, before_at, after_at);
             }
             if key.len() > KEY_BYTES_MAX {
                 // The next one may be of the same entry, so this one is written at once.
-                self.put_long(rows.long, key, row.as_deref(), &mut batch)?;
-                self.write(space, shard, &mut batch, std::mem::take(&mut counts))?;
+                self.put_long(rows.long, key, row.as_deref(), &mut pending.batch)?;
+                self.write(space, shard, &rows, &mut pending)?;
                 bytes = 0;
                 continue;
             }
             let change = (stored.as_deref(), row.as_deref());
-            let done = parts::change(&mut batch, &rows, key, change, self.cuts, &mut number)?;
+            let done = parts::change(&mut pending.batch, &rows, key, change, self.cuts, &mut number)?;
             self.parts_written.fetch_add(done.written, Ordering::Relaxed);
             self.parts_kept.fetch_add(done.kept, Ordering::Relaxed);
             bytes += done.bytes;
             if bytes > BATCH_BYTES {
-                self.write(space, shard, &mut batch, std::mem::take(&mut counts))?;
+                self.write(space, shard, &rows, &mut pending)?;
                 bytes = 0;
             }
         }
-        self.write(space, shard, &mut batch, counts)
+        self.write(space, shard, &rows, &mut pending)
     }
 
     /// Changes the row of a long key.
@@ -195,18 +201,21 @@ impl Disk {
         Ok(())
     }
 
-    /// Writes a batch, and counts it (D4).
+    /// Writes a batch, and counts it (D4). What is not written changes no count: the next flush brings it again.
     fn write(
         &self,
         space: KeyspaceId,
         shard: ShardId,
-        batch: &mut WriteBatch,
-        counts: Counts,
+        rows: &RowSpaces,
+        pending: &mut Pending,
     ) -> Result<(), DiskError> {
-        self.db.write(batch)?;
-        batch.clear();
+        self.db.write(&pending.batch)?;
+        pending.batch.clear();
         if let Some(counted) = self.counted.lock().get_mut(&space) {
-            counted.add(shard, counts);
+            counted.add(shard, std::mem::take(&mut pending.counts));
+        }
+        if let Some(leaves) = &rows.leaves {
+            leaves.change(std::mem::take(&mut pending.leaves));
         }
         Ok(())
     }

@@ -65,6 +65,21 @@ struct List {
     dead: Vec<u64>,
 }
 
+/// What rows that are stored in the place of others have to do with leaves.
+#[derive(Default)]
+pub struct Changes {
+    referred: Vec<u64>,
+    released: Vec<u64>,
+}
+
+impl Changes {
+    /// A row is stored in the place of another; each has the leaves with these numbers.
+    pub fn add(&mut self, before: &BTreeSet<u64>, after: &BTreeSet<u64>) {
+        self.referred.extend(after.difference(before));
+        self.released.extend(before.difference(after));
+    }
+}
+
 /// The address of a leaf.
 struct Address {
     space: KeyspaceId,
@@ -211,11 +226,11 @@ impl Leaves {
         })
     }
 
-    /// A row is stored in the place of another; each has the leaves with these numbers.
-    pub fn change(&self, before: &BTreeSet<u64>, after: &BTreeSet<u64>) {
+    /// Rows are stored: called once for each.
+    pub fn change(&self, changes: Changes) {
         let mut list = self.list.lock();
-        after.difference(before).for_each(|number| list.refer(*number));
-        list.released.extend(before.difference(after));
+        changes.referred.into_iter().for_each(|number| list.refer(number));
+        list.released.extend(changes.released);
     }
 
     /// Has a batch delete what nothing refers to, and put the list. To be called when all rows of a flush have changed.
