@@ -6,7 +6,7 @@ use std::path::Path;
 use value::hash::{Change, View};
 use value::tree::Plan;
 use value::{Big, Find, Limits, Stored};
-use vfs::{Fault, FileSystem, Op, SimFs, errno};
+use vfs::{Fault, FileSystem, Op, Outage, SimFs, errno};
 
 /// The examples of docs/formats/rows.md.
 #[test]
@@ -336,6 +336,96 @@ fn a_row_has_addresses_of_its_own_keyspace_alone() {
         let read = Row::read(&row).expect("it is a row");
         assert_eq!((read.has_addresses, !numbers(&read).is_empty()), (has_addresses, has_addresses));
     }
+}
+
+/// Where rows are at a position, by what was flushed there.
+struct Flushed {
+    /// Operations of the file system when the flush had returned.
+    operations: u64,
+    stored: BTreeMap<u64, Fields>,
+}
+
+/// The power is cut, or the process is killed, at every operation of flushes and merges: a start finds what one flush
+/// stored, with all leaves, and none older than the last that had returned. The next flush leaves no leaf that no row
+/// has.
+#[test]
+fn a_cut_at_any_operation_of_a_flush_loses_no_leaf() {
+    let (mut world, mut rng) = (World::new(), Rng::new(6));
+    let mut flushed = vec![Flushed { operations: 0, stored: BTreeMap::new() }];
+    world.fs.record_crash_points();
+    for lsn in 1..=8 {
+        if lsn == 5 {
+            world.clear();
+        }
+        for key in 0..3 {
+            world.edit(&mut rng, key);
+            world.spill(&mut rng, key);
+        }
+        if lsn % 3 == 2 {
+            world.copy(1, 10 + lsn);
+        }
+        world.flush(lsn, lsn == 5, |world| {
+            for key in 0..3 {
+                world.edit(&mut rng, key);
+                world.spill(&mut rng, key);
+            }
+        });
+        flushed.push(Flushed { operations: world.fs.operations(), stored: world.stored.clone() });
+        while lsn % 2 == 0 && world.disk.compact_step().expect("the disk works") {}
+        if lsn % 3 == 0 {
+            // Leaves become durable before the flush of their rows.
+            world.edit(&mut rng, 0);
+            world.spill(&mut rng, 0);
+            let copy = world.disk.copy_to(Path::new(&format!("/copy-{lsn}"))).expect("the disk works");
+            assert_eq!(copy, Some(Lsn(lsn)));
+        }
+    }
+    let points = world.fs.take_crash_points();
+    let (mut leaves, mut positions) = (0, BTreeSet::new());
+    for point in &points {
+        for outage in [Outage::ProcessKill, Outage::PowerCut { seed: 1 }, Outage::PowerCut { seed: 2 }] {
+            let what = format!("operation {}, {outage:?}", point.operation());
+            let mut after = World::start(point.after(outage));
+            let lsn = after.disk.recovered_lsn().0;
+            let durable = flushed.iter().rposition(|flush| flush.operations < point.operation()).unwrap_or(0);
+            assert!(lsn as usize >= durable, "{what}: position {lsn} of {durable}");
+            after.stored = flushed[lsn as usize].stored.clone();
+            after.model = after.stored.clone();
+            after.compare();
+            leaves += leaves_of(&after.disk).list.lock().handles.len();
+            positions.insert(lsn);
+            // What follows the start takes no number that rows have.
+            if lsn > 0 {
+                after.edit(&mut rng, 1);
+                after.spill(&mut rng, 1);
+            }
+            after.flush(100, false, |_| {});
+            after.trees.clear();
+            after.compare();
+            after.trees.clear();
+            after.flush(101, false, |_| {});
+            assert_eq!(after.verify().unwrap_or_else(|error| panic!("{what}: {error}")), 0, "{what}");
+        }
+    }
+    assert!(points.len() > 60 && leaves > 500 && positions.len() == flushed.len(), "{} {leaves}", points.len());
+}
+
+/// A leaf that only a collected row refers to is stored with it, although an edit takes it out of the tree before the
+/// row is written.
+#[test]
+fn an_edit_before_a_collected_row_is_written_takes_no_leaf_from_it() {
+    let (mut world, mut rng) = (World::new(), Rng::new(7));
+    (0..30).for_each(|_| world.edit(&mut rng, 1));
+    world.spill(&mut rng, 1);
+    world.flush(1, false, |world| {
+        let leaves = leaves_of(&world.disk).list.lock().handles.len();
+        assert!(leaves > 1, "{leaves}");
+        // Every leaf changes.
+        (0..60).for_each(|_| world.edit(&mut rng, 1));
+    });
+    world = world.restart();
+    world.compare();
+    assert_eq!(world.verify().expect("it is whole"), 0);
 }
 
 /// A flush that fails at any read or write has changed no list of leaves by rows that it has not stored: the next one,
