@@ -1,3 +1,5 @@
+mod golden;
+
 use super::*;
 use crate::{Disk, DiskOptions, Shards};
 use base::{Lsn, ShardId};
@@ -56,6 +58,33 @@ fn fields_of(tree: &Big) -> Fields {
     view.iter().map(|cell| (cell.field.to_vec(), cell.value.to_vec())).collect()
 }
 
+/// Has leaves for which `choose` says so become rows, or lose their copies.
+fn spill(tree: &mut Big, leaves: &Leaves, choose: &mut dyn FnMut() -> bool) {
+    let plan = Plan {
+        age: 0,
+        bytes: 0,
+        bytes_max: usize::MAX,
+        retries: true,
+        compresses: true,
+        takes_all: false,
+        only_sheds: false,
+        is_other: &|_| false,
+    };
+    let (mut from, mut row) = (Some(0), Vec::new());
+    while let Some(here) = from {
+        let (found, next) = tree.look_for_cold(here, &plan, usize::MAX);
+        from = next;
+        match found.filter(|_| choose()) {
+            Some(Find::Run(run, _)) => {
+                let count = run.bytes(&mut row).expect("it has leaves");
+                assert!(tree.store_cold(&run, leaves.put(&row).expect("the disk works"), count));
+            }
+            Some(Find::Thawed(rank)) => tree.shed(rank),
+            None => {}
+        }
+    }
+}
+
 /// Hashes in memory whose leaves are rows, and what they are.
 struct World {
     fs: SimFs,
@@ -109,32 +138,8 @@ impl World {
 
     /// Has some leaves become rows, or lose their copies.
     fn spill(&mut self, rng: &mut Rng, key: u64) {
-        let (Some(tree), leaves) = (self.trees.get_mut(&key).map(SharedBig::make_mut), leaves_of(&self.disk)) else {
-            return;
-        };
-        let is_other = |_: &[u8]| false;
-        let plan = Plan {
-            age: 0,
-            bytes: 0,
-            bytes_max: usize::MAX,
-            retries: true,
-            compresses: true,
-            takes_all: false,
-            only_sheds: false,
-            is_other: &is_other,
-        };
-        let (mut from, mut row) = (Some(0), Vec::new());
-        while let Some(here) = from {
-            let (found, next) = tree.look_for_cold(here, &plan, usize::MAX);
-            from = next;
-            match found.filter(|_| rng.one_in(2)) {
-                Some(Find::Run(run, _)) => {
-                    let count = run.bytes(&mut row).expect("it has leaves");
-                    assert!(tree.store_cold(&run, leaves.put(&row).expect("the disk works"), count));
-                }
-                Some(Find::Thawed(rank)) => tree.shed(rank),
-                None => {}
-            }
+        if let Some(tree) = self.trees.get_mut(&key).map(SharedBig::make_mut) {
+            spill(tree, &leaves_of(&self.disk), &mut || rng.one_in(2));
         }
     }
 
