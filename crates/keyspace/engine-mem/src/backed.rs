@@ -19,7 +19,7 @@
 //! K5. A keyspace that is not backed pays one test for each change, and one for each read that finds nothing.
 
 pub(crate) mod droppable;
-mod spill;
+pub(crate) mod spill;
 pub(crate) mod state;
 
 use crate::mem_engine::MemEngine;
@@ -403,8 +403,8 @@ impl MemEngine {
             }
             let key = self.entries.key(handle).to_vec();
             let key = self.key_of(id, &key);
-            let spilled = self.spill(&key, wanted_bytes - bytes);
-            bytes += if spilled > 0 { spilled } else { self.drop_row(&key) };
+            let shed = self.shed_leaves(&key, wanted_bytes - bytes);
+            bytes += if shed > 0 { shed } else { self.drop_row(&key) };
         }
         (stretch.next, bytes)
     }

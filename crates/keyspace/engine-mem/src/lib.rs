@@ -58,6 +58,7 @@ mod tiered;
 mod wheel;
 
 pub use backed::droppable::Droppable;
+pub use backed::spill::SpillPlace;
 pub use compressed::CompressedUse;
 pub use eviction::{EvictionOrder, EvictionPolicies, EvictionPolicy, EvictionScope};
 pub use hints::{MemHints, Way};

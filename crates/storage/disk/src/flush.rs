@@ -129,9 +129,7 @@ impl Flush {
             self.is_sealed = true;
         }
         let mut has_part = disk.has_part.lock();
-        let unflushed: Vec<_> = disk.leaves().map(|(_, leaves)| (leaves.unflushed_bytes(), leaves)).collect();
-        disk.db.flush()?;
-        unflushed.iter().for_each(|(bytes, leaves)| leaves.flushed(*bytes));
+        disk.flush_memory()?;
         *has_part = false;
         drop(has_part);
         disk.walks.begin_anew();
@@ -141,6 +139,23 @@ impl Flush {
 }
 
 impl Disk {
+    /// Moves leaves that were stored since the last flush into tables, so that memory of the tree does not have all of
+    /// them (L3). Nothing is done while a flush collects, or after one that failed. May wait for the device.
+    ///
+    /// # Errors
+    /// [`DiskError::Tree`]
+    pub fn flush_leaves(&self) -> Result<(), DiskError> {
+        let has_part = self.has_part.lock();
+        if *has_part { Ok(()) } else { self.flush_memory() }
+    }
+
+    fn flush_memory(&self) -> Result<(), DiskError> {
+        let unflushed: Vec<_> = self.leaves().map(|(_, leaves)| (leaves.unflushed_bytes(), leaves)).collect();
+        self.db.flush()?;
+        unflushed.iter().for_each(|(bytes, leaves)| leaves.flushed(*bytes));
+        Ok(())
+    }
+
     /// Writes changes of a shard in batches, and counts by what was stored before.
     fn write_part(&self, space: KeyspaceId, shard: ShardId, changes: &[Change]) -> Result<(), DiskError> {
         let Some(rows) = self.space(space) else { return Ok(()) };

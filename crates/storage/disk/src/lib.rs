@@ -326,6 +326,11 @@ impl Disk {
         Ok(())
     }
 
+    /// Leaves of large collections that are in memory of the tree, in bytes.
+    pub fn unflushed_leaf_bytes(&self) -> u64 {
+        self.leaves().map(|(_, leaves)| leaves.unflushed_bytes() as u64).sum()
+    }
+
     /// Memory of leaves of large collections: copies, and leaves that are not flushed.
     pub fn leaf_bytes(&self) -> u64 {
         self.leaves().map(|(_, leaves)| (leaves.kept_bytes() + leaves.unflushed_bytes()) as u64).sum()

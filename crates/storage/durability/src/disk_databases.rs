@@ -1,8 +1,9 @@
 //! Databases on rows: opened with the data directory, and flushed at one position of the log.
 //!
 //! ```text
-//! begin (all locks, a moment) -> walk (shard by shard) -> install (no locks: log durable, then rows) -> end (by shard)
-//!                                       '-> void: a database was cleared meanwhile; the flush is given up
+//! spill (shard by shard) -> begin (all locks, a moment) -> walk (shard by shard) -> install -> end (by shard)
+//!                                                                 |                 '- no locks: log, then rows
+//!                                                                 '-> void: a database was cleared meanwhile
 //! ```
 //!
 //! R1. Rows never hold a change that the log may lose: the log is durable up to the cut before rows are installed.
@@ -20,8 +21,13 @@ use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use store::Store;
+use store::{SpillPlace, Store};
 use vfs::FileSystem;
+
+/// Leaves that become rows before a flush are moved into tables when they are this part of `maxmemory`, within these
+/// bounds: what they were before is not given back at once, so that they take memory twice.
+const SPILL_PARTS: u64 = 8;
+const SPILL_BYTES: (u64, u64) = (4 << 20, 256 << 20);
 
 /// Keys walked under one locking.
 const WALK_STEP: usize = 64;
@@ -42,6 +48,14 @@ pub struct DiskDatabases {
     store: Arc<Store>,
     disk: Arc<Disk>,
     spaces: RwLock<Vec<KeyspaceId>>,
+}
+
+/// What comes before a flush: changed leaves of large collections become rows.
+pub struct Spill {
+    databases: Arc<DiskDatabases>,
+    /// What is still to be looked at.
+    places: Vec<(ShardId, KeyspaceId)>,
+    from: SpillPlace,
 }
 
 /// A flush that runs.
@@ -98,6 +112,11 @@ impl DiskDatabases {
     /// The position up to which the rows held all changes when they were opened.
     pub fn recovered_lsn(&self) -> Lsn {
         self.disk.recovered_lsn()
+    }
+
+    /// Begins what comes before a flush.
+    pub fn begin_spill(self: &Arc<Self>) -> Spill {
+        Spill { databases: self.clone(), places: self.places(), from: SpillPlace::default() }
     }
 
     /// Begins a flush of the present moment; `lsn` returns the position of the log, under all locks. `None` when the
@@ -168,6 +187,43 @@ impl DiskDatabases {
     /// [`DiskError::Tree`]
     pub fn reclaim_step(&self) -> Result<bool, DiskError> {
         self.disk.reclaim_step()
+    }
+}
+
+impl Spill {
+    /// A step.
+    pub fn step(&mut self) {
+        while let Some(&(shard, space)) = self.places.last() {
+            match self.databases.store.spill_changed(shard, space, self.from) {
+                Some(next) => {
+                    self.from = next;
+                    return;
+                }
+                None => {
+                    self.places.pop();
+                    self.from = SpillPlace::default();
+                }
+            }
+        }
+    }
+
+    /// Whether every shard was looked at.
+    pub fn is_done(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Whether leaves are to be moved into tables before the next step.
+    pub fn is_full(&self) -> bool {
+        let max = self.databases.store.budget_bytes() / SPILL_PARTS;
+        self.databases.disk.unflushed_leaf_bytes() >= max.clamp(SPILL_BYTES.0, SPILL_BYTES.1)
+    }
+
+    /// Moves leaves into tables. Waits for the device.
+    ///
+    /// # Errors
+    /// [`DiskError::Tree`]
+    pub fn flush_leaves(&self) -> Result<(), DiskError> {
+        self.databases.disk.flush_leaves()
     }
 }
 

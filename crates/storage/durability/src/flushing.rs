@@ -1,7 +1,8 @@
 //! The threads that flush databases on disk and merge their tables.
 //!
 //! ```text
-//! flusher:   due? -> cut (worker, all locks) -> [walk (worker) -> drain].. -> log durable, then rows -> end (worker)
+//! flusher:   due? -> spill (worker) -> cut (worker, all locks) -> [walk (worker) -> drain]..
+//!            -> log durable, then rows -> end (worker)
 //! compactor: after a flush, merge until nothing is due; when idle, give back space of what is deleted
 //! expirer:   look for rows that have expired, for upkeep to delete
 //! ```
@@ -246,8 +247,21 @@ impl Durability {
         written.map(|_| ())
     }
 
-    /// Has the cut of a flush made.
-    fn begin_flush(&self, databases: &Arc<DiskDatabases>, sink: &Arc<LogSink>) -> Result<Walked, Ended> {
+    /// Has changed leaves of large collections become rows, and then the cut of a flush made.
+    fn begin_flush(&self, databases: &Arc<DiskDatabases>, sink: &Arc<LogSink>) -> Result<Walked, Unflushed> {
+        let spill = Arc::new(Mutex::new(databases.begin_spill()));
+        while !spill.lock().is_done() {
+            let place = spill.clone();
+            self.by_a_worker_for_flush(Box::new(move || {
+                let mut spill = place.lock();
+                spill.step();
+                spill.is_done() || spill.is_full()
+            }))?;
+            let spill = spill.lock();
+            if spill.is_full() {
+                spill.flush_leaves().map_err(FlushError::Rows)?;
+            }
+        }
         let running = Walked::default();
         let (place, from, log) = (running.clone(), databases.clone(), sink.clone());
         self.by_a_worker_for_flush(Box::new(move || {

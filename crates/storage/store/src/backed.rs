@@ -2,6 +2,7 @@
 //! how a walk visits entries that only rows hold.
 //!
 //! ```text
+//! spill:  leaves of large collections that have changed become rows, one shard's lock at a time
 //! cut:    all locks at once -> the flush takes each shard's list of changed keys, and a new one begins -> unlock
 //! walk:   one shard's lock at a time, some keys, unlock; a command that changes a key meanwhile hands it over first
 //! store:  without locks, all rows of all shards become durable and visible at once
@@ -13,6 +14,7 @@ use crate::shard::ShardEngine;
 use crate::store::Store;
 use base::{KeyspaceId, ShardId};
 use engine::{Counts, FlushProgress, RowSink, Rows};
+use engine_mem::SpillPlace;
 use std::sync::Arc;
 
 impl AllLocked<'_> {
@@ -52,14 +54,16 @@ impl Store {
         self.pressure.add(space);
     }
 
+    /// Before a flush: has changed leaves of large collections of a shard become rows, a step. See
+    /// [`engine_mem::MemEngine::spill_changed`].
+    pub fn spill_changed(&self, shard: ShardId, space: KeyspaceId, from: SpillPlace) -> Option<SpillPlace> {
+        let is_short = self.is_half_full();
+        self.with_memory(shard, |engine| engine.spill_changed(space, from, is_short)).flatten()
+    }
+
     /// Gives the running flush up to `budget` further keys of a shard.
     pub fn walk_flush(&self, shard: ShardId, space: KeyspaceId, budget: usize) -> FlushProgress {
-        let is_short = self.is_half_full();
-        let walked = self.with_memory(shard, |engine| {
-            engine.spill_before_walk(space, budget, is_short);
-            engine.walk_flush(space, budget)
-        });
-        walked.unwrap_or(FlushProgress::Done)
+        self.with_memory(shard, |engine| engine.walk_flush(space, budget)).unwrap_or(FlushProgress::Done)
     }
 
     /// Ends the flush in a shard, whose rows are now `installed`, or which is given up; and gives its sink back.

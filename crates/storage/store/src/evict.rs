@@ -115,6 +115,11 @@ impl Store {
         self.memory.total().saturating_add(self.backlog().memory().now).saturating_add(others).saturating_add(rows)
     }
 
+    /// The budget; `u64::MAX` without one.
+    pub fn budget_bytes(&self) -> u64 {
+        self.budget.max_bytes()
+    }
+
     /// Whether memory in use is beyond the budget.
     #[inline]
     pub fn is_over_budget(&self) -> bool {

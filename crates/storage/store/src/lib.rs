@@ -51,7 +51,7 @@ pub use commit::Blocked;
 pub use compression::Compression;
 pub use digest::Digest;
 pub use engine::WriteClass;
-pub use engine_mem::Way;
+pub use engine_mem::{SpillPlace, Way};
 pub use gate::Gate;
 pub use lock::WorkerSet;
 pub use lock_set::LockSet;

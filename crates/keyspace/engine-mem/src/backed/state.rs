@@ -14,8 +14,8 @@ pub struct Backed {
     pub(super) keeper: Arc<dyn Keeper>,
     /// Where leaves of trees go that leave memory, if they may.
     pub(super) leaves: Option<Arc<dyn LeafStore>>,
-    /// The tree whose leaves left last, and the element where that continues.
-    pub(super) spilled: Option<(Box<[u8]>, u64)>,
+    /// The tree whose leaves lost copies last, and the element where that continues.
+    pub(super) shed: Option<(Box<[u8]>, u64)>,
     /// Keys that are not simply clean or unknown.
     pub(super) keys: HashMap<Box<[u8]>, State>,
     /// How many of them a command wants.
@@ -102,7 +102,7 @@ impl Backed {
             rows,
             keeper,
             leaves,
-            spilled: None,
+            shed: None,
             keys: HashMap::new(),
             held: 0,
             away,

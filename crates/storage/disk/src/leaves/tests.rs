@@ -267,6 +267,9 @@ fn leaves_are_stored_as_long_as_something_refers_to_them() {
             world.edit(&mut rng, 1);
             world.spill(&mut rng, 1);
         }
+        if rng.one_in(6) {
+            world.disk.flush_leaves().expect("the disk works");
+        }
         if is_cleared || rng.one_in(3) {
             world.flush(lsn, is_cleared, |world| {
                 for key in world.trees.keys().copied().collect::<Vec<_>>() {
@@ -369,6 +372,9 @@ fn a_cut_at_any_operation_of_a_flush_loses_no_leaf() {
         if lsn % 3 == 2 {
             world.copy(1, 10 + lsn);
         }
+        if lsn % 2 == 1 {
+            world.disk.flush_leaves().expect("the disk works");
+        }
         world.flush(lsn, lsn == 5, |world| {
             for key in 0..3 {
                 world.edit(&mut rng, key);
@@ -431,6 +437,30 @@ fn an_edit_before_a_collected_row_is_written_takes_no_leaf_from_it() {
     world = world.restart();
     world.compare();
     assert_eq!(world.verify().expect("it is whole"), 0);
+}
+
+/// Leaves become durable before their row, but not with rows of a flush that is on its way.
+#[test]
+fn leaves_are_flushed_without_rows_that_a_flush_has_drained() {
+    let (mut world, mut rng) = (World::new(), Rng::new(9));
+    (0..5).for_each(|_| world.edit(&mut rng, 1));
+    world.spill(&mut rng, 1);
+    world.disk.flush_leaves().expect("the disk works");
+    assert_eq!(world.disk.unflushed_leaf_bytes(), 0);
+    world.flush(1, false, |_| {});
+    (0..5).for_each(|_| world.edit(&mut rng, 1));
+    world.spill(&mut rng, 1);
+    let mut flush = world.disk.begin_flush();
+    let (kind, encoding, value) = (Type::Hash, Encoding::BIG, Value::Big(&world.trees[&1]));
+    let key = &1_u64.to_be_bytes()[..];
+    let entry = Entry { key, kind, encoding, value, expire_at: None, stamp: 0, fields: ExtFields::NONE };
+    flush.sink(ShardId(0), SPACE).store(&entry);
+    flush.drain().expect("the disk works");
+    world.disk.flush_leaves().expect("the disk works");
+    assert!(world.disk.unflushed_leaf_bytes() > 0);
+    let mut after = World::start(world.fs.crash_point().after(Outage::ProcessKill));
+    (after.model, after.stored) = (world.stored.clone(), world.stored.clone());
+    after.compare();
 }
 
 /// A flush that fails at any read or write has changed no list of leaves by rows that it has not stored: the next one,

@@ -5,12 +5,13 @@ use crate::model::{Model, seeds};
 use base::{DbIndex, KeyspaceId, Rng, UnixMs};
 use checkpoint::{DataDir, ManifestFile, Name};
 use durability::{Cause, DurabilityError, Policy};
-use engine::{Effect, Encoding, Keyspace, Value};
+use engine::{Effect, Encoding, Keyspace, Type, Value};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::pressure::FlushFailure;
 use store::{At, Blocked, LockSet, WriteClass};
+use value::hash::Change;
 use vfs::{Fault, FileSystem, Op, Outage, SimFs, errno};
 
 /// Databases 0 and 1 are on disk, and are flushed for every kilobyte of log.
@@ -320,4 +321,79 @@ fn a_start_with_another_engine_is_refused() {
     fs.rename(&rows, Path::new("/elsewhere")).expect("the disk works");
     let lost = Life::start(&fs, Policy { disk_databases: vec![2], ..policy() }).map(|_| ());
     assert!(matches!(lost, Err(DurabilityError::Rows(_))), "{lost:?}");
+}
+
+/// A write of a hash of which leaves are rows, as workers do it: over the budget, it makes room first or waits.
+fn set_fields(life: &mut Life, numbers: std::ops::Range<u64>) -> u64 {
+    let at = At { now: START_MS, db: DbIndex(0), touch: false, worker: 0, writes: WriteClass::Any };
+    let mut changes = Vec::new();
+    for number in numbers {
+        let field = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        Change::Set { field: &field, value: &[number as u8; 200], expire_at: None }.put(&mut changes);
+    }
+    while life.store.is_over_budget() && life.store.evict(200, 0, &mut life.scratch) != Ok(true) {
+        std::thread::yield_now();
+    }
+    let run = |txn: &mut store::Txn<'_>| {
+        let key = txn.key(b"hash");
+        txn.read_to_edit(&key)?;
+        txn.apply(&Effect::Edit { key, kind: Type::Hash, changes: &changes });
+        Ok(())
+    };
+    let mut wants = Vec::new();
+    while life.store.commit(&mut life.scratch, &LockSet::All, &at, run).is_err() {
+        for want in life.scratch.take_wants() {
+            let (mut row, rows) = (Vec::new(), want.rows.as_ref().expect("leaves are read at once"));
+            let is_there = rows.get(&want.key, &mut row).expect("the disk works");
+            life.store.install(&want, is_there.then_some(&row[..]));
+            wants.push(want);
+        }
+        std::thread::yield_now();
+    }
+    life.store.release(&wants);
+    life.end_turn();
+    life.store.used_bytes()
+}
+
+/// A hash grows beyond the budget: what counts stays near it, since writes wait for flushes, before which leaves
+/// become rows. A kill loses nothing.
+#[test]
+fn a_hash_that_is_larger_than_memory_stays_within_the_budget() {
+    const BUDGET: u64 = 2 << 20;
+    let fs = SimFs::new(7);
+    let policy = Policy { flush_bytes: 1 << 20, parts_from: 4 << 10, ..on_disk() };
+    let mut life = Life::start(&fs, policy.clone()).expect("it starts");
+    life.store.set_budget(BUDGET, None, Default::default());
+    let mut most = 0;
+    for number in 0..800 {
+        most = most.max(set_fields(&mut life, number * 20..number * 20 + 20));
+    }
+    let rows = life.durability.flush_status().expect("databases are on disk").rows;
+    println!("at most {most} bytes, {} flushes, {} leaves written", flushes(&life), rows.leaves_written);
+    assert!(most < 2 * BUDGET, "{most} bytes");
+    assert!(rows.leaves_written > 1000 && rows.leaves_read > 100, "{rows:?}");
+    let expected = Model::digest(&life.store);
+    life.crash();
+    assert_eq!(found(&fs.recover(Outage::ProcessKill), policy).expect("it starts"), expected);
+}
+
+/// Changed leaves become rows with a flush, if memory is short. Who looks for memory stores none: it would be in the
+/// memory of the rows.
+#[test]
+fn leaves_become_rows_with_a_flush_alone() {
+    let fs = SimFs::new(8);
+    let policy = Policy { flush_bytes: 4 << 20, ..on_disk() };
+    let mut life = Life::start(&fs, policy.clone()).expect("it starts");
+    (0..100).for_each(|number| _ = set_fields(&mut life, number * 20..number * 20 + 20));
+    let written = |life: &Life| life.durability.flush_status().expect("databases are on disk").rows.leaves_written;
+    let used = life.store.used_bytes();
+    life.store.set_budget(used + used / 4, None, Default::default());
+    drop_clean(&life);
+    assert_eq!((written(&life), flushes(&life)), (0, 0));
+    flush_and_drop(&life);
+    assert!(written(&life) > 40, "{} leaves", written(&life));
+    assert!(life.store.used_bytes() < used / 2, "{} of {used} bytes", life.store.used_bytes());
+    let expected = Model::digest(&life.store);
+    life.stop();
+    assert_eq!(found(&fs, policy).expect("it starts"), expected);
 }
