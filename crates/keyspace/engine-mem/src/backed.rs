@@ -404,7 +404,7 @@ impl MemEngine {
             let key = self.entries.key(handle).to_vec();
             let key = self.key_of(id, &key);
             let shed = self.shed_leaves(&key, wanted_bytes - bytes);
-            bytes += if shed > 0 { shed } else { self.drop_row(&key) };
+            bytes += shed.unwrap_or_else(|| self.drop_row(&key));
         }
         (stretch.next, bytes)
     }

@@ -101,7 +101,7 @@ impl Upkeep {
 
     /// One slice of working off what is over the memory budget, as [`Upkeep::slice`].
     pub fn evict(&mut self, executor: &mut Executor, has_clients: bool) -> bool {
-        let is_needed = self.store.excess_bytes() > 0 || self.store.wants_demotion();
+        let is_needed = self.store.excess_bytes() > 0 || self.store.wants_demotion() || self.store.has_copies_to_drop();
         if !is_needed || Instant::now() < self.evict_again_at {
             return false;
         }

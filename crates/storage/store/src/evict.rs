@@ -180,7 +180,7 @@ impl Store {
 
     /// One step of working off what is over the budget; true when there is more to do at once.
     pub fn work_off_excess(&self, worker: usize, scratch: &mut Scratch) -> bool {
-        if self.demote_step(worker) {
+        if self.demote_step(worker) || self.has_copies_to_drop() && self.drop_copies(worker) {
             return true;
         }
         if self.excess_bytes() == 0 || self.gate.is_loading() || self.gate.keeps_all() {
@@ -190,6 +190,27 @@ impl Store {
         let wanted = self.excess_bytes().min(EXCESS_STEP_BYTES);
         let evicted = self.evict_some(&Eviction { policies, wanted, cleans_first: true }, worker, scratch);
         evicted.is_ok_and(|evicted| evicted.goes_on) && self.excess_bytes() > 0
+    }
+
+    /// Whether copies of leaves are to leave memory: reads bring them, and only writes make room.
+    pub fn has_copies_to_drop(&self) -> bool {
+        self.notices.ask_leaves() && self.is_over_budget() && self.pressure.has_copies()
+    }
+
+    /// Has clean rows and copies of leaves of a shard leave memory, a step; true when there is more to do at once.
+    fn drop_copies(&self, worker: usize) -> bool {
+        let shards = self.shard_ids().len();
+        for _ in 0..shards {
+            let shard = ShardId((self.pressure.hand.load(Ordering::Relaxed) % shards) as u16);
+            let Some(mut held) = self.lock_one(shard, worker) else { return true };
+            let dropped = held.engine.drop_clean(RECLAIM_BYTES);
+            self.unlock_one(held);
+            if dropped > 0 {
+                return self.has_copies_to_drop();
+            }
+            self.pressure.hand.fetch_add(1, Ordering::Relaxed);
+        }
+        false
     }
 
     /// Gives back what is free in pages, a step, while over the budget; true when it is no longer.

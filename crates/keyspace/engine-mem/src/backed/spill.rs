@@ -5,7 +5,7 @@
 //! do not at any other time: until then, memory would only change its place, and a leaf that changes again would be
 //! written twice.
 
-use super::state::Backed;
+use super::state::Round;
 use crate::mem_engine::MemEngine;
 use base::KeyspaceId;
 use engine::{Engine, Entry, Key, Type, Value};
@@ -34,8 +34,18 @@ const STORE: Plan<'static> = Plan {
     is_other: &|_| false,
 };
 
-/// Leaves that are rows lose their copies.
-const SHED: Plan<'static> = Plan { only_sheds: true, ..STORE };
+/// Leaves that are rows lose their copies, those first that were not used since the last look at them.
+const SHED: Plan<'static> = Plan { age: 2, compresses: false, ..STORE };
+
+/// Leaves between two looks at how many were found.
+const LEAVES_AT_ONCE: usize = 32;
+
+/// Rounds over a tree that find no copy before it leaves memory whole: the first may begin in the middle, and the next
+/// may spare all.
+const ROUNDS_IN_VAIN: u8 = 3;
+
+/// Trees whose rounds are remembered.
+const ROUNDS_MAX: usize = 1024;
 
 /// How far a pass over changed keys has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,29 +114,39 @@ impl MemEngine {
     }
 
     /// Has leaves of a large collection that are rows lose their copies in memory, about `wanted_bytes` bytes. Returns
-    /// the bytes.
-    pub(super) fn shed_leaves(&mut self, key: &Key<'_>, wanted_bytes: usize) -> usize {
+    /// the bytes; `None` when there are none, and for all other keys: such leave memory whole.
+    pub(super) fn shed_leaves(&mut self, key: &Key<'_>, wanted_bytes: usize) -> Option<usize> {
         if !self.is_large_tree(key, value::Big::may_have_rows) {
-            return 0;
+            return None;
         }
-        let Some(backed) = self.backed_mut(key.space) else { return 0 };
-        let Some(leaves) = backed.leaves.clone() else { return 0 };
-        let last = backed.shed.take_if(|(last, _)| **last == *key.bytes);
-        let (mut next, mut bytes) = (Some(last.map_or(0, |(_, from)| from)), 0);
+        let backed = self.backed_mut(key.space)?;
+        let leaves = backed.leaves.clone()?;
+        let (mut round, mut bytes) = (backed.rounds_of_trees.remove(key.bytes).unwrap_or_default(), 0);
         for _ in 0..LOOKS {
-            let Some(here) = next.filter(|_| bytes < wanted_bytes) else { break };
-            let Ok(Some(Entry { value: Value::Big(tree), .. })) = self.read(key, false) else { return bytes };
-            let (found, after) = tree.look_for_cold(here, &SHED, LOOKS);
-            next = after;
+            if bytes >= wanted_bytes || round.in_vain >= ROUNDS_IN_VAIN {
+                break;
+            }
+            let Ok(Some(Entry { value: Value::Big(tree), .. })) = self.read(key, false) else { return None };
+            let (found, next) = tree.look_for_cold(round.from, &SHED, LEAVES_AT_ONCE);
+            round = Round { from: next.unwrap_or(0), in_vain: round.in_vain + u8::from(next.is_none()) };
             if let Some(Find::Thawed(rank)) = found {
                 let before = leaves.kept_bytes();
                 self.reform(key, &mut |tree| tree.shed(rank));
-                bytes += before.saturating_sub(leaves.kept_bytes());
+                let shed = before.saturating_sub(leaves.kept_bytes());
+                if shed > 0 {
+                    (bytes, round.in_vain) = (bytes + shed, 0);
+                }
             }
         }
-        if let (Some(Backed { shed, .. }), Some(next)) = (self.backed_mut(key.space), next) {
-            *shed = Some((key.bytes.into(), next));
+        if round.in_vain >= ROUNDS_IN_VAIN {
+            return None;
         }
-        bytes
+        if let Some(backed) = self.backed_mut(key.space) {
+            if backed.rounds_of_trees.len() >= ROUNDS_MAX {
+                backed.rounds_of_trees.clear();
+            }
+            backed.rounds_of_trees.insert(key.bytes.into(), round);
+        }
+        Some(bytes)
     }
 }

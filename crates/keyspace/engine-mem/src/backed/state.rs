@@ -7,6 +7,15 @@ use std::sync::Arc;
 use value::absent;
 use value::cold::Keeper;
 
+/// How far a tree was looked at for copies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Round {
+    /// The element where that continues.
+    pub(super) from: u64,
+    /// Ends of the tree that were reached since a copy went.
+    pub(super) in_vain: u8,
+}
+
 /// What a backed keyspace keeps in addition to its table.
 pub struct Backed {
     pub(super) rows: Arc<dyn Rows>,
@@ -14,8 +23,8 @@ pub struct Backed {
     pub(super) keeper: Arc<dyn Keeper>,
     /// Where leaves of trees go that leave memory, if they may.
     pub(super) leaves: Option<Arc<dyn LeafStore>>,
-    /// The tree whose leaves lost copies last, and the element where that continues.
-    pub(super) shed: Option<(Box<[u8]>, u64)>,
+    /// How far large collections were looked at for copies of leaves.
+    pub(super) rounds_of_trees: HashMap<Box<[u8]>, Round>,
     /// Keys that are not simply clean or unknown.
     pub(super) keys: HashMap<Box<[u8]>, State>,
     /// How many of them a command wants.
@@ -102,7 +111,7 @@ impl Backed {
             rows,
             keeper,
             leaves,
-            shed: None,
+            rounds_of_trees: HashMap::new(),
             keys: HashMap::new(),
             held: 0,
             away,

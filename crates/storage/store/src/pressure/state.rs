@@ -2,7 +2,7 @@
 
 use base::KeyspaceId;
 use engine::LeafStore;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// What a write that needs a flush does after one has failed.
@@ -25,6 +25,13 @@ impl AllLeaves {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         all.iter().map(|leaves| (leaves.kept_bytes() + leaves.unflushed_bytes()) as u64).sum()
     }
+
+    /// Memory of copies alone.
+    #[cold]
+    fn copy_bytes(&self) -> usize {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        all.iter().map(|leaves| leaves.kept_bytes()).sum()
+    }
 }
 
 impl std::fmt::Debug for AllLeaves {
@@ -46,6 +53,8 @@ pub struct FlushPressure {
     pub(super) row_store_bytes: AtomicU64,
     /// Leaves of large collections in the store of rows.
     pub(super) leaves: AllLeaves,
+    /// The shard that is to lose copies of leaves next.
+    pub(crate) hand: AtomicUsize,
     /// Keyspaces that are backed by rows.
     pub(super) spaces: RwLock<Vec<KeyspaceId>>,
 }
@@ -106,6 +115,11 @@ impl FlushPressure {
             0 => 0,
             bytes => bytes + self.leaves.bytes(),
         }
+    }
+
+    /// Whether leaves of large collections have copies in memory.
+    pub(crate) fn has_copies(&self) -> bool {
+        self.leaves.copy_bytes() > 0
     }
 
     /// Counts the memory of leaves of large collections, each store of them once.
