@@ -125,23 +125,36 @@ def fill(client, megabytes, _path):
 
 
 def look(client, megabytes, _path):
-    """Some elements are changed as they were before, so that leaves of both are stored anew."""
+    """Some elements are changed as they were before, so that leaves of both are stored anew. Then all are read."""
     count = count_of(megabytes)
     numbers = random.Random(count).sample(range(count), 300)
     wrong = sum((client.hlen("hash") != count, client.zcard("zset") != count))
-    for number in numbers:
-        wrong += client.hget("hash", field(number)) != value(number)
-        wrong += client.zrank("zset", member(number)) != number
-        wrong += client.zrange("zset", number, number + 1, withscores=True)[0] != (member(number), number)
-    for number in numbers:
-        wrong += client.hset("hash", field(number), b"changed") != 0
-        wrong += client.hset("hash", field(number), value(number)) != 0
-        wrong += client.zrem("zset", member(number)) != 1
-        wrong += client.zadd("zset", {member(number): number}) != 1
+    commands = {
+        "HGET": (1, lambda number: client.hget("hash", field(number)) == value(number)),
+        "ZRANK": (2, lambda number: client.zrank("zset", member(number)) == number),
+        "ZRANGE": (2, lambda number: client.zrange("zset", number, number, withscores=True)
+                   == [(member(number), number)]),
+        "ZRANGEBYSCORE": (2, lambda number: client.zrangebyscore("zset", number, "+inf", start=0, num=1)
+                          == [member(number)]),
+        "HSET": (1, lambda number: client.hset("hash", field(number), b"changed") == 0),
+        "HSET back": (1, lambda number: client.hset("hash", field(number), value(number)) == 0),
+        "ZREM": (2, lambda number: client.zrem("zset", member(number)) == 1),
+        "ZADD": (2, lambda number: client.zadd("zset", {member(number): number}) == 1),
+    }
+    for name, (leaves, command) in commands.items():
+        before = client.info("disk")["disk_leaves_read"]
+        wrong += sum(not command(number) for number in numbers)
+        read = client.info("disk")["disk_leaves_read"] - before
+        name = f"{name} reads at most {leaves} leaves"
+        print(f"ok - {name}" if read <= leaves * len(numbers) else f"not ok - {name}: {read} by {len(numbers)}")
+    found = client.hgetall("hash")
+    wrong += len(found) != count or any(found[field(number)] != value(number) for number in numbers)
+    found = client.zrange("zset", 0, -1)
+    wrong += len(found) != count or any(found[number] != member(number) for number in numbers)
     wrong += client.rename("hash", "other") is not True
     wrong += client.hget("other", field(numbers[0])) != value(numbers[0])
     wrong += client.rename("other", "hash") is not True
-    return 7 * len(numbers), wrong
+    return len(commands) * len(numbers) + 6, wrong
 
 
 def resident_bytes(client):

@@ -22,14 +22,14 @@ const REQUESTS: usize = 500;
 const NOT_COMPARED: [&str; 3] = ["SCAN", "KEYS", "DBSIZE"];
 
 /// All databases of a store, on one tree.
-fn open(store: &Arc<Store>, fs: &SimFs) -> Arc<DiskDatabases> {
+pub fn open(store: &Arc<Store>, fs: &SimFs) -> Arc<DiskDatabases> {
     let spaces: Vec<_> = (0..store.spaces.count() as u32).map(KeyspaceId).collect();
     let (fs, dir) = (Arc::new(fs.clone()), Path::new("/data/rows"));
     DiskDatabases::open(store, fs, dir, &spaces, DiskOptions::default()).expect("it opens")
 }
 
 /// Flushes everything as of `lsn`, drops what is clean, and merges tables.
-fn flush_and_drop(databases: &Arc<DiskDatabases>, lsn: Lsn) {
+pub fn flush_and_drop(databases: &Arc<DiskDatabases>, lsn: Lsn) {
     let mut flush = databases.begin_flush(|| lsn).expect("nobody else locks");
     while flush.walk() == FlushProgress::More {}
     flush.install(|_| Ok::<_, Infallible>(())).expect("the disk takes it");

@@ -20,6 +20,7 @@ mod greedy;
 mod harness;
 mod hot_keys;
 mod key_waits;
+mod large_collections;
 mod leaves;
 mod loading;
 mod log_admission;

@@ -179,6 +179,13 @@ impl Cold {
         }
     }
 
+    /// The same row, with a copy of its own.
+    pub(crate) fn apart(&self) -> Self {
+        let (stored, keeper) = (self.with_stored(<[u8]>::to_vec), &self.0.keeper);
+        keeper.came(&stored);
+        Self(keeper.shelf().put(&stored, self.len(), keeper))
+    }
+
     /// Whether the bytes are a row, whether they are in memory or not.
     pub fn is_row(&self) -> bool {
         self.0.keeper.rows().is_some()
@@ -199,9 +206,7 @@ impl Cold {
         if let Some(kept) = self.0.get_mut() {
             kept.forget();
             if self.is_sparse() {
-                let (stored, keeper) = (self.with_stored(<[u8]>::to_vec), self.0.keeper.clone());
-                keeper.came(&stored);
-                self.0 = keeper.shelf().put(&stored, self.0.len, &keeper);
+                *self = self.apart();
             }
         }
     }

@@ -125,6 +125,7 @@ impl<'a> Asked<'a> {
 }
 
 /// Ranks in the order in which they are given.
+#[derive(Clone)]
 struct Places {
     ranks: ops::Range<u64>,
     is_reversed: bool,
@@ -190,7 +191,9 @@ fn read(ctx: &mut Ctx<'_>, form: &Form) -> Result<(), Stop> {
     if count <= WRITTEN_AT_ONCE_MAX {
         return zset_reply::rows(ctx.reply, with_scores, places.of(&view));
     }
-    ctx.reply_elements(&key, 0..count as usize, move |_, stored, part, reply| {
+    let all = places.clone();
+    let ranks = move |part| all.part(part).ranks;
+    ctx.reply_ranked(&key, 0..count as usize, ranks, move |_, stored, part, reply| {
         places.part(part).of(&View::of(stored)).for_each(|entry| zset_reply::row(reply, with_scores, &entry));
     })
 }

@@ -3,7 +3,7 @@
 
 use crate::attempt::Attempt;
 use crate::error::check_reply;
-use crate::work::reply::{Elements, LongReply, PIECE_BYTES, ReplyRest, Stepwise, Text};
+use crate::work::reply::{Elements, LongReply, PIECE_BYTES, ReplyRest, Stepwise, Text, as_they_are};
 use crate::work::steps::{ATTEMPTS_MAX, PendingWork, Work};
 use crate::{Ctx, Stop};
 use engine::{Encoding, Key, SharedBig, Value};
@@ -82,11 +82,25 @@ impl Ctx<'_> {
         elements: Range<usize>,
         write: impl Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send + 'static,
     ) -> Result<(), Stop> {
+        self.reply_ranked(key, elements, as_they_are, write)
+    }
+
+    /// [`Ctx::reply_elements`] of positions that are no ranks; `ranks` gives those.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn reply_ranked(
+        &mut self,
+        key: &Key<'_>,
+        elements: Range<usize>,
+        ranks: impl Fn(Range<usize>) -> Range<u64> + Send + 'static,
+        write: impl Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send + 'static,
+    ) -> Result<(), Stop> {
         let Some(entry) = self.ks.peek_value(key)? else { return Ok(()) };
         match entry.value {
             Value::Big(tree) => {
-                let tree = tree.clone();
-                self.reply_tree(tree, elements, write)?;
+                let elements = Elements::of(tree.clone(), elements, Box::new(write));
+                self.reply_long(elements.ranked(Box::new(ranks)))?;
             }
             value => write(entry.encoding, value.stored(), elements, self.reply),
         }

@@ -18,7 +18,7 @@ use crate::limits::REPLY_BYTES_MAX;
 use engine::{Encoding, SharedBig};
 use proto::ReplyBuffer;
 use std::ops::Range;
-use value::{Big, Stored, reaper};
+use value::{Big, Stored, absent, reaper};
 
 /// Bytes of a piece, about.
 pub const PIECE_BYTES: usize = 64 << 10;
@@ -28,6 +28,9 @@ const FIRST_ELEMENTS: usize = 16;
 const ELEMENTS_MAX: usize = 4096;
 /// The most elements looked at for a piece: fields of a hash that are due leave nothing in it.
 const PIECE_ELEMENTS_MAX: usize = 16_384;
+
+/// Which elements of the collection these positions of the reply have, by their order in it.
+pub(super) type Ranks = dyn Fn(Range<usize>) -> Range<u64> + Send;
 
 /// Writes the elements at these positions of a collection.
 pub(super) type Write = dyn Fn(Encoding, Stored<'_>, Range<usize>, &mut ReplyBuffer) + Send;
@@ -83,10 +86,16 @@ pub(crate) fn held_bytes(tree: &SharedBig) -> usize {
     if SharedBig::strong_count(tree) > 1 { 0 } else { tree.memory_bytes() }
 }
 
+/// The ranks of positions that are ranks.
+pub(super) fn as_they_are(positions: Range<usize>) -> Range<u64> {
+    positions.start as u64..positions.end as u64
+}
+
 /// Elements of one collection by their positions.
 pub(super) struct Elements {
     source: Source,
     elements: Range<usize>,
+    ranks: Box<Ranks>,
     write: Box<Write>,
 }
 
@@ -100,12 +109,17 @@ enum Source {
 impl Elements {
     /// Those of a tree.
     pub(super) fn of(tree: SharedBig, elements: Range<usize>, write: Box<Write>) -> Self {
-        Self { source: Source::Tree(tree), elements, write }
+        Self { source: Source::Tree(tree), elements, ranks: Box::new(as_they_are), write }
     }
 
     /// All of a collection that is made first.
     pub(super) fn stepwise(making: Box<dyn Stepwise>, write: Box<Write>) -> Self {
-        Self { source: Source::Stepwise(making), elements: 0..0, write }
+        Self { source: Source::Stepwise(making), elements: 0..0, ranks: Box::new(as_they_are), write }
+    }
+
+    /// The same, of positions that are no ranks.
+    pub(super) fn ranked(self, ranks: Box<Ranks>) -> Self {
+        Self { ranks, ..self }
     }
 }
 
@@ -128,10 +142,16 @@ impl LongReply for Elements {
             }
         };
         let (start, first) = (reply.len(), self.elements.start);
+        // Rows that a piece reads leave memory with it: otherwise the whole collection would be there at the end.
+        let mut apart = (absent::is_waiting() && tree.may_have_rows()).then(|| Big::clone(tree));
         let mut count = FIRST_ELEMENTS;
         while !self.elements.is_empty() {
             let to = self.elements.end.min(self.elements.start.saturating_add(count));
-            (self.write)(Encoding::BIG, Stored::Big(tree), self.elements.start..to, reply);
+            let elements = self.elements.start..to;
+            if let Some(apart) = &mut apart {
+                apart.set_apart((self.ranks)(elements.clone()));
+            }
+            (self.write)(Encoding::BIG, Stored::Big(apart.as_ref().unwrap_or(tree)), elements, reply);
             self.elements.start = to;
             let written = reply.len().saturating_sub(start);
             let so_far = to.saturating_sub(first);
@@ -206,7 +226,7 @@ mod tests {
             elements.for_each(|number| reply.bulk(&element(number, bytes)));
         };
         let source = Source::Tree(SharedBig::new(Big::List(list::Big::default())));
-        Elements { source, elements: 0..elements, write: Box::new(write) }
+        Elements { source, elements: 0..elements, ranks: Box::new(as_they_are), write: Box::new(write) }
     }
 
     /// Pieces are of the size promised whatever the size of elements, and together they are the reply.

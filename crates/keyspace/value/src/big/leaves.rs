@@ -5,6 +5,7 @@ use crate::cold::{Cold, Keeper};
 use crate::saved::{Leaf, OfRows, hashed};
 use crate::tree::{ColdLeaf, Found, Plan, Run};
 use crate::{Progress, Type, btree, hash, list, set, stream, zset};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What a pass over the leaves of a tree has found.
@@ -153,6 +154,19 @@ impl Big {
             Self::Zset(big) => big.by_score().may_have_rows() || big.by_member().may_have_rows(),
             Self::Stream(big) => big.may_have_rows(),
             Self::Btree(big) => big.tree().may_have_rows(),
+        }
+    }
+
+    /// Before the elements at these places are read, of a sorted set by score: the copies of rows that this brings go
+    /// with this version. Streams have no rows.
+    pub fn set_apart(&mut self, ranks: Range<u64>) {
+        match self {
+            Self::Hash(big) => big.tree_mut().set_apart(ranks),
+            Self::List(big) => big.tree_mut().set_apart(ranks),
+            Self::Set(big) => big.tree_mut().set_apart(ranks),
+            Self::Zset(big) => big.by_score_mut().set_apart(ranks),
+            Self::Stream(_) => {}
+            Self::Btree(big) => big.tree_mut().set_apart(ranks),
         }
     }
 

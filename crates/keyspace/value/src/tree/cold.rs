@@ -7,6 +7,7 @@
 use super::node::{ByRank, Edge};
 use super::{Leaf, Tree};
 use crate::cold::{Age, Cold};
+use std::ops::Range;
 use triomphe::Arc;
 
 /// A leaf whose bytes may be stored compressed.
@@ -179,6 +180,22 @@ impl<L: ColdLeaf> Tree<L> {
     pub fn push_saved(&mut self, bound: L::Bound, leaf: L) {
         self.may_have_rows |= leaf.cold().is_some_and(Cold::is_row);
         self.push(bound, leaf);
+    }
+
+    /// Gives this version leaves of its own where these elements are in rows that are not in memory: the copies that
+    /// reading brings go with it, and no other version has them.
+    pub fn set_apart(&mut self, ranks: Range<u64>) {
+        let mut from = ranks.start;
+        while from < ranks.end
+            && let Some(here) = self.leaves_at(from)
+        {
+            let (first, leaf) = (here.before(), here.leaf());
+            from = here.after();
+            if let Some(cold) = leaf.cold().filter(|cold| cold.is_row() && !cold.is_thawed()) {
+                let (run, by) = (Run { first, leaves: vec![leaf.clone()] }, L::of_cold(cold.apart(), leaf.count()));
+                self.replace_run(&run, by);
+            }
+        }
     }
 
     /// Stores the leaves of the run as they are. False when these are no longer there.
