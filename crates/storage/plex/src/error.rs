@@ -1,9 +1,10 @@
 //! What can go wrong, distinguished as far as a caller can act on it.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use vfs::FsError;
+use vfs::{FsError, errno};
 
 /// The result of every operation of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -103,6 +104,22 @@ impl Error {
         }
     }
 
+    /// What the user can do about it, in a sentence to print after the message; `None` where nothing but the message
+    /// helps.
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Fs(error) => return hint_of(error),
+            Self::Suspended { cause } => return cause.hint(),
+            Self::Corruption { .. } => "`plex check DIR` names all damage, `plex repair DIR` saves what is sound",
+            Self::NewerFormat { .. } => "open it with the release that wrote it, or a later one",
+            Self::Stopped { .. } => "see to the cause, then open the database anew",
+            Self::ReadOnly => "open it with Db::open to write",
+            Self::Thread(_) => "raise the limit of processes (ulimit -u)",
+            Self::Bug(_) | Self::Panicked(_) => "report this with the message; a new open reads what is on disk",
+            Self::InvalidArgument(_) | Self::Conflict { .. } | Self::Unsupported(_) => return None,
+        })
+    }
+
     /// Whether the cause is damaged data.
     pub fn is_corruption(&self) -> bool {
         match self {
@@ -110,5 +127,52 @@ impl Error {
             Self::Suspended { cause } | Self::Stopped { cause } => cause.is_corruption(),
             _ => false,
         }
+    }
+}
+
+fn hint_of(error: &FsError) -> Option<&'static str> {
+    Some(match error {
+        FsError::Locked { .. } => "close it there: one process at a time has a database open",
+        _ if error.is_out_of_space() => "free space on the device: an open database then accepts writes again",
+        _ if error.is_read_only() => "open it with Db::open_read_only, or mount the file system for writing",
+        _ => match (error.raw_os_error(), error.kind()) {
+            (Some(errno::EMFILE | errno::ENFILE), _) => {
+                "raise the limit of open files (ulimit -n), or lower Options::open_files_max"
+            }
+            (Some(errno::ENOMEM), _) => "free memory, or lower Options::memtable_bytes and block_cache_bytes",
+            (_, ErrorKind::PermissionDenied) => "run as the owner of the files, or give them to this user",
+            _ => return None,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vfs::Op;
+
+    /// What may pass or can be mended says how, also behind a failure that stopped writes.
+    #[test]
+    fn hints_say_what_to_do() {
+        let of = |errno: i32| {
+            let source = std::io::Error::from_raw_os_error(errno);
+            Error::from(FsError::io(Op::Write, Path::new("/db/000007.sst"), source))
+        };
+        let has = |error: &Error, word: &str| error.hint().is_some_and(|hint| hint.contains(word));
+        for (errno, word) in [
+            (errno::EMFILE, "ulimit -n"),
+            (errno::ENFILE, "ulimit -n"),
+            (errno::ENOMEM, "memory"),
+            (errno::ENOSPC, "free space"),
+            (errno::EROFS, "open_read_only"),
+            (errno::EACCES, "owner"),
+        ] {
+            assert!(has(&of(errno), word), "{errno}: {:?}", of(errno).hint());
+            assert!(has(&Error::Suspended { cause: Arc::new(of(errno)) }, word));
+        }
+        assert_eq!(of(errno::EIO).hint(), None);
+        assert!(has(&Error::Stopped { cause: Arc::new(of(errno::EIO)) }, "anew"));
+        assert!(has(&FsError::Locked { path: Path::new("/db/LOCK").into(), pid: None }.into(), "close it"));
+        assert!(has(&Error::corruption(Path::new("/db/000007.sst"), 0, "checksum"), "plex repair"));
     }
 }

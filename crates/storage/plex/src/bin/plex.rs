@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Damaged) => ExitCode::from(1),
         Err(error) => {
             eprintln!("plex: {error}");
+            error.hint().into_iter().for_each(|hint| eprintln!("{hint}"));
             ExitCode::from(if error.is_corruption() { 1 } else { 2 })
         }
     }
