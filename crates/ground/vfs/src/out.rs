@@ -94,11 +94,20 @@ impl OutFile {
     ///
     /// # Errors
     /// The operating system's error; the file is unusable then.
-    pub fn finish(mut self) -> Result<u64> {
+    pub fn finish(self) -> Result<u64> {
+        let (len, file) = self.finish_unsynced()?;
+        file.sync_all()?;
+        Ok(len)
+    }
+
+    /// Writes the rest; returns the file's length and the file, which the caller syncs with all metadata.
+    ///
+    /// # Errors
+    /// The operating system's error; the file is unusable then.
+    pub fn finish_unsynced(mut self) -> Result<(u64, Arc<dyn File>)> {
         let len = self.bytes();
         self.write_buffer()?;
-        self.file.sync_all()?;
-        Ok(len)
+        Ok((len, self.file))
     }
 
     fn write_buffer(&mut self) -> Result<()> {

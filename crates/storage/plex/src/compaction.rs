@@ -25,6 +25,7 @@ mod stretch;
 mod stretches;
 mod tiered;
 mod trie;
+mod unsynced;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,6 +39,7 @@ use crate::version::{Run, Tree};
 pub(crate) use execute::{Outcome, OutputSettings, Visibility, flush, rebuild, renumber};
 pub(crate) use expire::expire;
 pub(crate) use stretches::Merge;
+pub(crate) use unsynced::Unsynced;
 
 /// How tables are chosen for merging; the default is [`Policy::ldc_ranged`].
 #[derive(Clone, Debug, PartialEq)]

@@ -58,6 +58,7 @@ use crate::key::{self, KeySpaceId, Kind, Seqno};
 use crate::key_order::KeyOrder;
 use crate::key_space_options::{KeySpaceOptions, OptionsOfSpaces};
 use crate::limiter::Limiter;
+use crate::log::SpareWal;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::names::Names;
 use crate::options::{Background, Options, TimeSource};
@@ -105,6 +106,9 @@ impl Drop for Handle {
             // A panic of a background thread was printed when it happened.
             let _ = thread.join();
         }
+        if let Some(spare) = self.inner.spare_wal.lock().take() {
+            self.inner.remove_wals(&[spare.number]);
+        }
     }
 }
 
@@ -132,6 +136,8 @@ struct Inner {
     /// Serialises syncs of the log: a thread that waits here finds its record covered by the sync before.
     syncing: Mutex<()>,
     state: RwLock<Arc<State>>,
+    /// The file of the next log, once it is made.
+    spare_wal: Mutex<Option<SpareWal>>,
     /// Changes up to here are visible to new readers.
     visible: AtomicU64,
     /// Sequence numbers of read views, with how many there are of each.

@@ -8,6 +8,7 @@
 //!     record then takes the place of the one that had none.
 //! W4. A file names the place where the history before it ends: what an open found beyond that place and gave up stays
 //!     given up. Of several files that name one place, the last counts.
+//! W5. The next file is made before it is needed ([`SpareWal`]). Until it is, it is empty, so it names no place.
 //!
 //! Format: docs/formats/plex-wal.md.
 
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use vfs::{File, FileSystem};
+use vfs::{File, FileSystem, OpenOptions};
 
 use crate::batch::{Change, WriteBatch, decode_changes};
 use crate::error::{Error, Result};
@@ -38,6 +39,19 @@ const MARK_LEN: usize = 9;
 /// meanwhile.
 const PORTION_CHANGES: usize = 1 << 16;
 
+/// The file of a log that has not begun (W5). An open that finds one removes it.
+pub(crate) struct SpareWal {
+    pub number: u64,
+    file: Arc<dyn File>,
+}
+
+impl SpareWal {
+    /// Creates the file.
+    pub fn create(fs: &dyn FileSystem, path: &Path, number: u64) -> Result<Self> {
+        Ok(Self { number, file: fs.open(path, OpenOptions::write().create_new())? })
+    }
+}
+
 /// The log that is written to.
 pub(crate) struct WalWriter {
     pub number: u64,
@@ -57,7 +71,12 @@ pub(crate) struct WalWriter {
 impl WalWriter {
     /// Creates the file.
     pub fn create(fs: &dyn FileSystem, path: &Path, number: u64, identity: u64, before: Before) -> Result<Self> {
-        let frames = FrameWriter::create(fs, path, WAL, Header { identity, previous: before.end })?;
+        Self::begin(SpareWal::create(fs, path, number)?, identity, before)
+    }
+
+    /// Begins in a file that was made before.
+    pub fn begin(SpareWal { number, file }: SpareWal, identity: u64, before: Before) -> Result<Self> {
+        let frames = FrameWriter::begin(file, WAL, Header { identity, previous: before.end })?;
         Ok(Self {
             number,
             frames,

@@ -17,6 +17,8 @@ use crate::error::{Error, Result};
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     lost: Mutex<Lost>,
+    /// That of what is lost, to be read while a sync runs.
+    lost_below: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -57,7 +59,7 @@ impl Names {
     pub fn sync(&self, fs: &dyn FileSystem, dir: &Path, oldest: u64, next_number: &AtomicU64) -> Result<()> {
         let mut lost = self.lost.lock();
         let synced = fs.sync_dir(dir).map_err(Error::from);
-        lost.note(synced, next_number)?;
+        self.note(&mut lost, synced, next_number)?;
         lost.check(oldest)
     }
 
@@ -65,7 +67,19 @@ impl Names {
     pub fn changing<T>(&self, next_number: &AtomicU64, change: impl FnOnce() -> Result<T>) -> Result<T> {
         let mut lost = self.lost.lock();
         let changed = change();
-        lost.note(changed, next_number)
+        self.note(&mut lost, changed, next_number)
+    }
+
+    fn note<T>(&self, lost: &mut Lost, result: Result<T>, next_number: &AtomicU64) -> Result<T> {
+        let noted = lost.note(result, next_number);
+        self.lost_below.store(lost.below, Ordering::Release);
+        noted
+    }
+
+    /// Whether the name of the file may be lost by a sync that has failed, if it was not durable before. Does not wait
+    /// for one that runs.
+    pub fn may_be_lost(&self, number: u64) -> bool {
+        number < self.lost_below.load(Ordering::Acquire)
     }
 
     /// Whether the name of the file may be lost, if it was not durable before.

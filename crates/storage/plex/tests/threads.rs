@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use plex::{Background, Db, IterOptions, Options, Policy, Wal, WriteBatch};
-use vfs::SimFs;
+use vfs::{Outage, SimFs};
 
 const WRITERS: u64 = 3;
 const ROUNDS: u64 = 1500;
@@ -113,4 +113,36 @@ fn a_full_disk_passes() {
     drop(db);
     let db = Options::new().file_system(fs.clone()).background(Background::Manual).open("/db").expect("it opens");
     assert_eq!(db.iter(IterOptions::default()).expect("it iterates").count(), 2000);
+}
+
+/// Log files by number, with their lengths.
+fn logs(fs: &SimFs) -> Vec<(String, usize)> {
+    let all = fs.contents().into_iter().map(|(path, bytes)| (path.display().to_string(), bytes.len()));
+    all.filter(|(name, _)| name.ends_with(".wal")).collect()
+}
+
+/// The file of the next log is made while a memtable is flushed, and used by the next one. A close removes it, and so
+/// does an open after a kill, which finds all that was written.
+#[test]
+fn the_file_of_the_next_log_is_made_beforehand() {
+    for wal in [Wal::Async, Wal::Sync] {
+        let fs = Arc::new(SimFs::new(1));
+        let db = open(&fs, Policy::default(), wal);
+        let put = |db: &Db, number: u32| db.put(&number.to_be_bytes(), b"value").expect("it writes");
+        put(&db, 0);
+        db.flush().expect("it flushes");
+        let [(_, begun), (spare, 0)] = &logs(&fs)[..] else { panic!("{:?}", logs(&fs)) };
+        assert!(*begun > 0);
+        let killed = Arc::new(fs.crash_point().after(Outage::ProcessKill));
+        let reopened = open(&killed, Policy::default(), wal);
+        assert_eq!(reopened.get(&0u32.to_be_bytes()).expect("it reads").as_deref(), Some(&b"value"[..]));
+        assert!(!logs(&killed).iter().any(|(name, _)| name == spare), "{:?}", logs(&killed));
+        put(&db, 1);
+        db.flush().expect("it flushes");
+        assert!(logs(&fs).iter().any(|(name, len)| name == spare && *len > 0), "{spare}: {:?}", logs(&fs));
+        drop(db);
+        assert!(logs(&fs).iter().all(|(_, len)| *len > 0), "{:?}", logs(&fs));
+        let reopened = open(&fs, Policy::default(), wal);
+        assert!((0..2u32).all(|number| reopened.get(&number.to_be_bytes()).expect("it reads").is_some()));
+    }
 }

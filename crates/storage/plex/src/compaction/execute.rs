@@ -8,6 +8,7 @@ use std::sync::Arc;
 use vfs::FileSystem;
 
 use super::stretch::{Below, Stretch};
+use super::unsynced::Unsynced;
 use super::{CompactionFilter, FlushShape, Task, split};
 use crate::cache::Fill;
 use crate::error::Result;
@@ -70,6 +71,8 @@ pub(crate) struct OutputSettings<'a> {
     pub limiter: Option<&'a Limiter>,
     /// Gives the next table's number, identity and path.
     pub next_table: &'a (dyn Fn() -> (u64, u64, PathBuf) + Sync),
+    /// Takes tables that are to be synced together; without it, each is synced at its end.
+    pub unsynced: Option<&'a Unsynced>,
     /// Parts that one merge is split into at most, and whether a thread each does them.
     pub parts_max: usize,
     pub has_threads: bool,
@@ -81,7 +84,7 @@ impl OutputSettings<'_> {
     }
 }
 
-/// What a merge or flush did. The files are synced, their names are not.
+/// What a merge or flush did. The names of the files are not synced, and the files as their settings say.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub edit: VersionEdit,
@@ -461,7 +464,14 @@ impl Output<'_> {
             share.into_iter().for_each(|tombstone| builder.add_range(tombstone));
         }
         let Some((number, builder)) = self.builder.take() else { return Ok(()) };
-        let info = builder.finish()?;
+        let info = match self.settings.unsynced {
+            Some(unsynced) => {
+                let (info, file) = builder.finish_unsynced()?;
+                unsynced.add(file)?;
+                info
+            }
+            None => builder.finish()?,
+        };
         self.outcome.bytes_written += info.bytes;
         let place = TablePlace { key_space: self.to.key_space, level: self.to.level, run: self.to.run, number };
         self.outcome.edit.added.push((place, info));

@@ -51,7 +51,8 @@ impl Inner {
         // Most of what is in memory, while writers continue.
         self.switch_memtable()?;
         while let Some(wal) = self.flush_one()? {
-            self.remove_wals_before(&mut self.writer.lock(), wal);
+            let old = self.forget_wals_before(&mut self.writer.lock(), wal);
+            self.remove_wals(&old);
         }
         let mut writer = self.writer.lock();
         self.check_writable()?;
@@ -63,7 +64,7 @@ impl Inner {
         }
         // I1.
         while let Some(wal) = self.flush_one()? {
-            self.remove_wals_before(&mut writer, wal);
+            self.remove_wals(&self.forget_wals_before(&mut writer, wal));
         }
         let seqno = writer.next_seqno;
         if seqno > SEQNO_MAX {

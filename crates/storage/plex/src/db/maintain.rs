@@ -12,10 +12,11 @@ use parking_lot::Mutex;
 use super::live::{LiveManifest, Writer};
 use super::merging::{Chosen, Turn};
 use super::{Inner, State, table_path, wal_path};
-use crate::compaction::{self, Choose, FlushShape, Now, Outcome, OutputSettings, Task};
+use crate::compaction::{self, Choose, FlushShape, Now, Outcome, OutputSettings, Task, Unsynced};
 use crate::error::{Error, Result};
+use crate::log::SpareWal;
 use crate::memtable::Memtable;
-use crate::options::Background;
+use crate::options::{Background, Wal};
 use crate::panics;
 use crate::spans::span;
 use crate::sstable::Table;
@@ -37,10 +38,26 @@ impl Inner {
     pub(super) fn flush_oldest(&self) -> Result<bool> {
         let _flushing = self.flushing.lock();
         self.resume_flushing()?;
+        self.prepare_wal();
         let Some(wal_number) = self.flush_one()? else { return Ok(false) };
-        self.remove_wals_before(&mut self.writer.lock(), wal_number);
+        // Writers do not wait for the removal: a long file takes a millisecond.
+        let old = self.forget_wals_before(&mut self.writer.lock(), wal_number);
+        self.remove_wals(&old);
         self.bell.ring();
         Ok(true)
+    }
+
+    /// Makes the file of the next log while a memtable waits to be flushed, for the writer that fills the one after it.
+    fn prepare_wal(&self) {
+        let has_threads = self.options.background == Background::Threads && self.options.wal != Wal::Off;
+        if !has_threads || self.state.read().immutables.is_empty() || self.spare_wal.lock().is_some() {
+            return;
+        }
+        let number = self.number();
+        // Where this fails, the writer tries again, and reports why.
+        if let Ok(spare) = SpareWal::create(&*self.options.fs, &wal_path(&self.dir, number), number) {
+            *self.spare_wal.lock() = Some(spare);
+        }
     }
 
     /// The same for a caller that holds the lock of flushes; the log file from which on logs are still needed.
@@ -192,6 +209,8 @@ impl Inner {
             written.lock().push(path.clone());
             (number, self.identity(number), path)
         };
+        let has_threads = self.options.background == Background::Threads;
+        let unsynced = Unsynced::new(has_threads);
         let settings = OutputSettings {
             fs: &*self.options.fs,
             options: &self.options,
@@ -202,14 +221,16 @@ impl Inner {
             key_order: self.key_order,
             limiter: None,
             next_table: &next_table,
+            unsynced: Some(&unsynced),
             parts_max: self.options.merge_parts_max,
-            has_threads: self.options.background == Background::Threads,
+            has_threads,
         };
         let written_or_panicked = panics::as_error(|| write(&settings)).map_err(|error| match error {
             Error::Panicked(_) => self.stop(error),
             other => other,
         });
         let outcome = written_or_panicked.and_then(|outcome| {
+            unsynced.sync()?;
             let synced = self.names.sync(&*self.options.fs, &self.dir, oldest, &self.next_number);
             // The log's name may be lost with those of the tables.
             synced.map_err(|error| self.fail(error))?;
@@ -286,17 +307,20 @@ impl Inner {
         Ok(())
     }
 
-    pub(super) fn remove_wals_before(&self, writer: &mut Writer, number: u64) {
+    /// The log files before this number, which are not needed any more.
+    pub(super) fn forget_wals_before(&self, writer: &mut Writer, number: u64) -> Vec<u64> {
         if let Some(wal) = &mut writer.wal {
             wal.forget_before(number);
         }
-        writer.old_wals.retain(|(old, _)| {
-            if *old < number {
-                // The next open removes what is left over.
-                let _ = self.options.fs.remove_file(&wal_path(&self.dir, *old));
-            }
-            *old >= number
-        });
+        let old = writer.old_wals.extract_if(.., |(old, _)| *old < number);
+        old.map(|(old, _)| old).collect()
+    }
+
+    pub(super) fn remove_wals(&self, numbers: &[u64]) {
+        for number in numbers {
+            // The next open removes what is left over.
+            let _ = self.options.fs.remove_file(&wal_path(&self.dir, *number));
+        }
     }
 
     /// Makes a database in `dir` that has everything of this moment and shares the tables by hard links.

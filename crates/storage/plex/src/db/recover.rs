@@ -121,6 +121,7 @@ pub(super) fn open(dir: &Path, options: Options, access: Access) -> Result<Inner
             lag,
             spaces: found.key_spaces.options().clone(),
         })),
+        spare_wal: Mutex::new(None),
         visible: AtomicU64::new(recovered.last_seqno),
         views: Mutex::default(),
         manifest: Mutex::new(manifest),
@@ -397,6 +398,7 @@ impl Opening<'_> {
             key_order: self.found.key_order,
             limiter: None,
             next_table,
+            unsynced: None,
             parts_max: 1,
             has_threads: false,
         }

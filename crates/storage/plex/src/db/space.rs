@@ -134,7 +134,7 @@ impl Inner {
         }
         if writer.log_state == LogState::Replaced {
             while let Some(wal) = self.flush_one()? {
-                self.remove_wals_before(&mut writer, wal);
+                self.remove_wals(&self.forget_wals_before(&mut writer, wal));
             }
             writer.log_state = LogState::Sound;
             // Also what waits for a sync: it is in tables now.

@@ -9,7 +9,7 @@ use super::{Inner, State, wal_path};
 use crate::batch::{Change, WriteBatch};
 use crate::error::{Error, Result};
 use crate::key::{Kind, SEQNO_MAX, Seqno};
-use crate::log::{Portion, WalWriter};
+use crate::log::{Portion, SpareWal, WalWriter};
 use crate::memtable::Memtable;
 use crate::options::{Background, Wal};
 use crate::range_tombstone::RangeTombstone;
@@ -246,10 +246,12 @@ impl Inner {
     }
 
     pub(super) fn switch(&self, writer: &mut Writer) -> Result<()> {
-        let number = self.number();
         if let Some(before) = writer.wal.as_ref().map(WalWriter::before).or_else(|| writer.before.clone()) {
+            let spare = self.spare_wal.lock().take().filter(|spare| !self.names.may_be_lost(spare.number));
+            let number = spare.as_ref().map_or_else(|| self.number(), |spare| spare.number);
             let (fs, path) = (&*self.options.fs, wal_path(&self.dir, number));
-            match WalWriter::create(fs, &path, number, self.identity(number), before) {
+            let file = spare.map_or_else(|| SpareWal::create(fs, &path, number), Ok);
+            match file.and_then(|file| WalWriter::begin(file, self.identity(number), before)) {
                 Ok(new) => {
                     let old = writer.wal.replace(new);
                     writer.old_wals.extend(old.map(|wal| (wal.number, wal.len())));

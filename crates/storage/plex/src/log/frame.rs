@@ -119,7 +119,11 @@ pub(crate) struct FrameWriter {
 impl FrameWriter {
     /// Creates the file, which must not exist, and writes its header.
     pub fn create(fs: &dyn FileSystem, path: &Path, kind: FileType, header: Header) -> Result<Self> {
-        let file = fs.open(path, OpenOptions::write().create_new())?;
+        Self::begin(fs.open(path, OpenOptions::write().create_new())?, kind, header)
+    }
+
+    /// Writes the header of an empty file.
+    pub fn begin(file: Arc<dyn File>, kind: FileType, header: Header) -> Result<Self> {
         file.write_all_at(&header.encode(kind), 0)?;
         Ok(Self { file, identity: header.identity, end: HEADER_LEN as u64, frame: Vec::new() })
     }

@@ -1,9 +1,10 @@
 //! Writes one table, front to back, from sorted entries.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use base::varint;
-use vfs::{FileSystem, OutFile};
+use vfs::{File, FileSystem, OutFile};
 
 use super::block::BlockBuilder;
 use super::format::{self, Footer, Handle, Meta, TRAILER_LEN};
@@ -169,7 +170,14 @@ impl TableBuilder {
     }
 
     /// Writes what is left and syncs the file. Its name is not durable yet.
-    pub fn finish(mut self) -> Result<TableInfo> {
+    pub fn finish(self) -> Result<TableInfo> {
+        let (info, file) = self.finish_unsynced()?;
+        file.sync_all()?;
+        Ok(info)
+    }
+
+    /// Writes what is left. The caller syncs the file.
+    pub fn finish_unsynced(mut self) -> Result<(TableInfo, Arc<dyn File>)> {
         self.end_block()?;
         self.end_pending(None);
         self.write_index()?;
@@ -187,9 +195,9 @@ impl TableBuilder {
         let footer = Footer { meta, identity: self.identity, version: self.meta.version() };
         self.file.append(&footer.encode(self.file.bytes()))?;
         let info = self.info(ranges);
-        let len = self.file.finish()?;
+        let (len, file) = self.file.finish_unsynced()?;
         debug_assert_eq!(len, info.bytes);
-        Ok(info)
+        Ok((info, file))
     }
 
     fn write_filter(&mut self) -> Result<()> {
