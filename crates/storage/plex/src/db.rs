@@ -41,7 +41,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use parking_lot::{Mutex, RwLock};
@@ -165,8 +165,8 @@ struct Inner {
     has_unread: bool,
     /// Limits the bytes that merges write in a second.
     limiter: Option<Limiter>,
-    /// Nanoseconds that writers owe for being too fast.
-    delay_owed_ns: AtomicU64,
+    /// Nanoseconds that writers owe for being too fast; less than 0 where they slept longer than they had to.
+    delay_owed_ns: AtomicI64,
     is_closing: AtomicBool,
     _lock: Option<FileLock>,
 }

@@ -14,7 +14,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 
 use parking_lot::{Mutex, RwLock};
 use vfs::FileSystem;
@@ -141,7 +141,7 @@ pub(super) fn open(dir: &Path, options: Options, access: Access) -> Result<Inner
         bell: Arc::default(),
         has_unread,
         limiter: Limiter::new(options.merge_bytes_per_second),
-        delay_owed_ns: AtomicU64::new(0),
+        delay_owed_ns: AtomicI64::new(0),
         is_closing: false.into(),
         options,
         _lock: lock,

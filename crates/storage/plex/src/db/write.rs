@@ -19,11 +19,11 @@ use crate::stats::Counters;
 /// Writers slow down to this just before they have to wait.
 const SLOWEST_BYTES_PER_SECOND: f64 = 8.0 * 1024.0 * 1024.0;
 
-/// Shortest pause: an operating system's sleep is longer than asked for by about a tenth of a millisecond.
-const PAUSE_NS_MIN: u64 = 500_000;
+/// Shortest pause. An operating system's sleep is longer than asked for, often by half of this; that counts as well.
+const PAUSE_NS_MIN: i64 = 100_000;
 
 /// Longest pause; a batch of many megabytes is not held up for seconds.
-const PAUSE_NS_MAX: u64 = 20_000_000;
+const PAUSE_NS_MAX: i64 = 20_000_000;
 
 impl Inner {
     pub(super) fn write(&self, batch: &WriteBatch) -> Result<()> {
@@ -159,15 +159,26 @@ impl Inner {
         state.lag.most().max(of_flushes)
     }
 
-    /// Slows a writer down. What all of them owe is paid by the one that makes it worth a pause.
+    /// Slows a writer down. What all of them owe is paid by the one that makes it worth a pause, and what it sleeps
+    /// beyond that is to the credit of those after it.
     fn delay(&self, bytes: u64, lag: f64) {
-        let owes = bytes as f64 * lag * 1e9 / SLOWEST_BYTES_PER_SECOND;
-        if self.delay_owed_ns.fetch_add(owes as u64, Ordering::Relaxed) >= PAUSE_NS_MIN {
-            let pause = self.delay_owed_ns.swap(0, Ordering::Relaxed).min(PAUSE_NS_MAX);
-            std::thread::sleep(Duration::from_nanos(pause));
-            Counters::add(&self.counters.delays, u64::from(pause > 0));
-            Counters::add(&self.counters.delayed_us, pause / 1000);
+        let owes = (bytes as f64 * lag * 1e9 / SLOWEST_BYTES_PER_SECOND) as i64;
+        if self.delay_owed_ns.fetch_add(owes, Ordering::Relaxed).saturating_add(owes) < PAUSE_NS_MIN {
+            return;
         }
+        let owed = self.delay_owed_ns.swap(0, Ordering::Relaxed);
+        if owed < PAUSE_NS_MIN {
+            // Another writer pays.
+            self.delay_owed_ns.fetch_add(owed, Ordering::Relaxed);
+            return;
+        }
+        let (begin, pause) = (Instant::now(), owed.min(PAUSE_NS_MAX));
+        std::thread::sleep(Duration::from_nanos(pause.unsigned_abs()));
+        let slept = begin.elapsed();
+        let beyond = i64::try_from(slept.as_nanos()).unwrap_or(i64::MAX).saturating_sub(pause);
+        self.delay_owed_ns.fetch_sub(beyond.clamp(0, PAUSE_NS_MAX), Ordering::Relaxed);
+        Counters::add(&self.counters.delays, 1);
+        Counters::add(&self.counters.delayed_us, slept.as_micros() as u64);
     }
 
     fn wait_for_background(&self) -> Result<()> {
