@@ -317,6 +317,7 @@ impl SsdbArgs {
 /// Examples:
 ///   papers pmem --directory /var/tmp
 ///   papers pmem --part cost --scale 0.1 --rounds 5 --seconds 2
+///   papers pmem --part cost --tier-delays-ns 220,80
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct PmemArgs {
@@ -329,6 +330,10 @@ pub struct PmemArgs {
     /// What the tiers are made of
     #[arg(long, value_enum, default_value = "shared")]
     tier_medium: pmem::TierMedium,
+    /// Nanoseconds that each read of a value takes in addition, and each 256 bytes written: a model of a slower medium
+    /// than `shared`
+    #[arg(long, value_name = "READ,WRITE", value_parser = pmem::parse_delays)]
+    tier_delays_ns: Option<(u32, u32)>,
     #[command(flatten)]
     data: DataArgs,
 }
@@ -340,7 +345,8 @@ impl PmemArgs {
         let servers: Vec<ServerSpec> = usual_servers(named)?.iter().flat_map(pmem::in_ways).collect();
         let parts = if self.parts.is_empty() { pmem::Part::ALL.to_vec() } else { self.parts };
         let suffix = suffix(&parts, &pmem::Part::ALL);
-        let suite = pmem::Pmem { parts, place: self.tier_place, medium: self.tier_medium };
+        let suite =
+            pmem::Pmem { parts, place: self.tier_place, medium: self.tier_medium, delays_ns: self.tier_delays_ns };
         let shape = Shape { keys: 1_000_000, threads: 1, warmup: 0.5, payload: Content::Constant };
         self.data.compare(&suite, &suffix, servers, None, shape)
     }

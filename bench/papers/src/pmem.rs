@@ -69,6 +69,17 @@ pub struct Pmem {
     pub place: PathBuf,
     /// What they are made of.
     pub medium: TierMedium,
+    /// What each read of a value and each 256 bytes written take in addition.
+    pub delays_ns: Option<(u32, u32)>,
+}
+
+/// Two numbers of nanoseconds, with a comma between.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn parse_delays(text: &str) -> std::result::Result<(u32, u32), String> {
+    let parts = text.split_once(',').and_then(|(read, write)| Some((read.parse().ok()?, write.parse().ok()?)));
+    parts.ok_or_else(|| format!("{text:?} is not two numbers of nanoseconds, as in 220,80"))
 }
 
 const KIB: Size = Size::exactly(1024);
@@ -148,8 +159,14 @@ struct Entrant {
 
 impl Pmem {
     fn about(&self) -> String {
+        let delays = self.delays_ns.map_or(String::new(), |(read, write)| {
+            format!(
+                " A model of a slower medium: {read} ns more for each read of a value, {write} ns for each 256 bytes \
+                 written."
+            )
+        });
         format!(
-            "Keys of 16 B and values of 1 KB. The tier is in {} (`tier-medium {}`, `tier-policy write`).",
+            "Keys of 16 B and values of 1 KB. The tier is in {} (`tier-medium {}`, `tier-policy write`).{delays}",
             self.place.display(),
             self.medium.setting()
         )
@@ -167,6 +184,10 @@ impl Pmem {
                 let path = directory.0.display().to_string();
                 let medium = self.medium.setting().to_owned();
                 directives.extend([("tier-dir", path), ("tier-medium", medium), ("tier-policy", "write".to_owned())]);
+                if let Some((read, write)) = self.delays_ns {
+                    let delays = [("tier-read-delay-ns", read), ("tier-write-delay-ns", write)];
+                    directives.extend(delays.map(|(name, ns)| (name, ns.to_string())));
+                }
             }
             let server = harness.start(spec, &StartOptions { directives, ..harness.options() })?;
             data.load(harness, &server)?;
@@ -290,6 +311,14 @@ mod tests {
         let titles: HashSet<String> = works.iter().flat_map(|work| MODES.iter().map(|mode| work.title(mode))).collect();
         assert_eq!(titles.len(), works.len() * MODES.len());
         assert!(works.iter().all(|work| TestSpec::parse(work.test).is_ok()));
+    }
+
+    #[test]
+    fn delays_are_two_numbers() {
+        assert_eq!(parse_delays("220,80"), Ok((220, 80)));
+        for wrong in ["", "220", "220,", "a,b", "1,2,3", "-1,2"] {
+            assert!(parse_delays(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

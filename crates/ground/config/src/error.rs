@@ -1,6 +1,6 @@
 //! What can be wrong with a configuration, and what can be remarkable about one.
 
-use crate::EvictionPolicy;
+use crate::{EvictionPolicy, TierMedium};
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
@@ -289,6 +289,15 @@ pub enum RuleError {
         lfu: String,
         /// What needs times.
         lru: String,
+    },
+    /// A model of a slower medium than mapped files.
+    #[error(
+        "tier-read-delay-ns and tier-write-delay-ns are for experiments with tier-medium shared, and it is {medium}. Set \
+         tier-medium shared, or both delays to 0"
+    )]
+    DelayWithoutShared {
+        /// What it is.
+        medium: TierMedium,
     },
     /// A replica, and a database on disk.
     #[error(

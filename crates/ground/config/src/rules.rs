@@ -1,6 +1,6 @@
 //! What settings have to keep together.
 
-use crate::{Engine, EvictionPolicy, RuleError, Settings, SsdbNamespaces, TlsClientUser, Warning};
+use crate::{Engine, EvictionPolicy, RuleError, Settings, SsdbNamespaces, TierMedium, TlsClientUser, Warning};
 use std::collections::BTreeSet;
 
 /// Whether a server may start with these, and what it should then say.
@@ -14,6 +14,9 @@ pub(crate) fn check(settings: &Settings, given: &BTreeSet<&str>) -> Result<Optio
     check_page(settings)?;
     check_otlp(settings, given)?;
     check_databases(settings)?;
+    if settings.tier_read_delay_ns.max(settings.tier_write_delay_ns) > 0 && settings.tier_medium != TierMedium::Shared {
+        return Err(RuleError::DelayWithoutShared { medium: settings.tier_medium });
+    }
     if let Some(number) = settings.per_database.on_disk().next().filter(|_| settings.replicaof.is_some()) {
         return Err(RuleError::ReplicaWithDisk { number });
     }

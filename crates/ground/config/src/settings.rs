@@ -151,6 +151,10 @@ settings! {
     tier_policy: TierPolicy,
     /// `tier-medium`: what the tier is made of.
     tier_medium: TierMedium,
+    /// `tier-read-delay-ns`: what a read of a mapped segment takes in addition.
+    tier_read_delay_ns: u32,
+    /// `tier-write-delay-ns`: what 256 bytes written to one take in addition.
+    tier_write_delay_ns: u32,
     /// `tier-scrub-interval`: seconds between two reads of the whole tier; 0 for none.
     tier_scrub_seconds: u64,
     /// `tier-min-value-size`: the shortest value that goes there.

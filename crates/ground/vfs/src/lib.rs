@@ -38,6 +38,7 @@
 mod aligned;
 mod bus;
 mod copying;
+mod delays;
 mod error;
 mod file_system;
 mod mapping;
@@ -53,6 +54,7 @@ mod stores;
 
 pub use aligned::{AlignedBuf, DIRECT_ALIGNMENT, HUGE_PAGE_BYTES};
 pub use copying::{copy_file, link_or_copy};
+pub use delays::Delays;
 pub use error::{FsError, Op, Result, errno, further_causes, reason};
 pub use file_system::{AllocateLen, DirEntry, File, FileKind, FileLock, FileSystem, Metadata, OpenOptions, Space};
 pub use out::OutFile;

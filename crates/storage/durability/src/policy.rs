@@ -147,6 +147,10 @@ impl Policy {
                         config::TierMedium::Shared => tier::Medium::Shared,
                         config::TierMedium::File => tier::Medium::File,
                     },
+                    delays: vfs::Delays {
+                        read_ns: settings.tier_read_delay_ns,
+                        write_ns: settings.tier_write_delay_ns,
+                    },
                 },
                 retain_max_bytes: limit(settings.tier_retain_bytes_max).unwrap_or(u64::MAX),
                 has_cleaner: true,

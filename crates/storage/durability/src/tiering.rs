@@ -68,6 +68,9 @@ impl Durability {
             figures.bytes,
             tier.medium()
         ));
+        if tier.delays() != vfs::Delays::NONE {
+            self.parts.tell.warn(&format!("the tier is slower than its medium, for experiments: {}", tier.delays()));
+        }
         let _ = self.tier.set(open);
         Ok(())
     }

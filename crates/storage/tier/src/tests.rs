@@ -17,6 +17,7 @@ pub const SMALL: Options = Options {
     takes_written: false,
     segment_bytes: 64 << 10,
     medium: Medium::File,
+    delays: vfs::Delays::NONE,
 };
 
 fn open(fs: &SimFs, expected: Option<TierId>) -> Result<Arc<Tier>, TierError> {

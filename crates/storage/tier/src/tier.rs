@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use vfs::{File, FileLock, FileSystem, OpenOptions};
+use vfs::{Delays, File, FileLock, FileSystem, OpenOptions};
 
 /// Segment files that are kept open for reads.
 const OPEN_FILES_MAX: usize = 256;
@@ -39,6 +39,9 @@ pub struct Options {
     pub segment_bytes: u64,
     /// What it is made of. In force from the opening on.
     pub medium: Medium,
+    /// How much longer accesses to mapped segments take than the medium needs: for experiments. In force from the
+    /// opening on.
+    pub delays: Delays,
 }
 
 /// How often the cleaner looks for work.
@@ -156,6 +159,7 @@ pub struct Tier {
     dir: PathBuf,
     place: Place,
     medium: MediumInUse,
+    delays: Delays,
     max_bytes: AtomicU64,
     value_len_min: AtomicUsize,
     takes_written: AtomicBool,
@@ -224,6 +228,7 @@ impl Tier {
             dir: dir.to_owned(),
             place: Place { id, segment_bytes: options.segment_bytes },
             medium,
+            delays: options.delays,
             max_bytes: AtomicU64::new(options.max_bytes),
             value_len_min: AtomicUsize::new(options.value_len_min),
             takes_written: AtomicBool::new(options.takes_written),
@@ -248,6 +253,11 @@ impl Tier {
     /// What it is made of.
     pub fn medium(&self) -> MediumInUse {
         self.medium
+    }
+
+    /// How much longer accesses take than the medium needs.
+    pub fn delays(&self) -> Delays {
+        self.delays
     }
 
     /// Its directory.
@@ -388,6 +398,7 @@ impl Tier {
             // Part of a segment has no record. The next start counts it as dead if it cannot be removed now.
             let _ = self.fs.remove_file(&path);
         })?;
+        let region = self.delays.of(region);
         self.segments.write().add(number, region.clone(), true);
         self.state.lock().mapped.iter_mut().for_each(|mapped| mapped.add_spare(number, region.clone()));
         Ok(())
@@ -703,7 +714,7 @@ impl Tier {
         }
         let path = self.path(segment);
         let len = self.fs.metadata(&path).ok()?.len;
-        let region = self.fs.map_writable(&path, OpenOptions::write(), len).ok()?;
+        let region = self.delays.of(self.fs.map_writable(&path, OpenOptions::write(), len).ok()?);
         let mut segments = self.segments.write();
         Some(match segments.get(segment) {
             Some(mapped) => mapped.clone(),

@@ -5,6 +5,9 @@ use crate::field::{choice, integer, optional_path, size};
 
 const INT_MAX: i64 = i32::MAX as i64;
 
+/// The longest delay of an experiment: as slow as a disk.
+const DELAY_NS_MAX: i64 = 1_000_000;
+
 /// The longest value of a tier.
 const VALUE_MAX: u64 = 16 << 20;
 
@@ -68,6 +71,22 @@ pub(super) static TIER: &[Directive] = &[
         "What the tier is made of. `dax`: persistent memory, mapped (MAP_SYNC); the start is refused where the file system does \
          not grant it. `shared`: mapped files, on persistent memory or in the page cache; on tmpfs a reboot loses them, so \
          use that for experiments. `file`: files that a thread reads. `auto`: `dax` where it is granted, else `file`.",
+    )
+    .at_start(),
+    Directive::supported(
+        "tier-read-delay-ns",
+        integer!(tier_read_delay_ns: 0, DELAY_NS_MAX),
+        "0",
+        "nanoseconds",
+        "How much longer each read of a value takes on `tier-medium shared`: a model of slower memory, for experiments.",
+    )
+    .at_start(),
+    Directive::supported(
+        "tier-write-delay-ns",
+        integer!(tier_write_delay_ns: 0, DELAY_NS_MAX),
+        "0",
+        "nanoseconds",
+        "The same for each 256 bytes that are written.",
     )
     .at_start(),
 ];

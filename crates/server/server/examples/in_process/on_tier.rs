@@ -14,6 +14,7 @@ pub fn attach(store: &Store, dir: &Path) -> Arc<Tier> {
         takes_written: true,
         segment_bytes: SEGMENT_BYTES,
         medium: Medium::Shared,
+        delays: vfs::Delays::NONE,
     };
     let mut id = [0; 16];
     SeededEntropy::new(2).fill(&mut id);

@@ -11,14 +11,15 @@ use std::sync::atomic::Ordering;
 use store::{At, Blocked, LockSet, Txn, WriteClass};
 use tier::{Medium, Options};
 use value::{hash, list, set, zset};
-use vfs::{FileSystem, Outage, SimFs, SimOptions};
+use vfs::{Delays, FileSystem, Outage, SimFs, SimOptions};
 
 const DIR: &str = "/tier";
 
 /// All values may go to the tier, in segments so small that there are many. Cleaning is asked for.
 fn tiered() -> Policy {
     let (max_bytes, value_len_min, segment_bytes) = (u64::MAX, 8, 1 << 10);
-    let options = Options { max_bytes, value_len_min, takes_written: false, segment_bytes, medium: Medium::File };
+    let (medium, delays) = (Medium::File, Delays::NONE);
+    let options = Options { max_bytes, value_len_min, takes_written: false, segment_bytes, medium, delays };
     let tier = TierPolicy {
         dir: PathBuf::from(DIR),
         options,

@@ -51,6 +51,7 @@ fn world(seed: u64) -> World {
         takes_written: false,
         segment_bytes: 2048,
         medium: tier::Medium::File,
+        delays: vfs::Delays::NONE,
     };
     let tier = Tier::open(shared(&world.fs), Path::new(TIER), None, ID, options, |_| ()).expect("it opens");
     world.tier = Some(tier);
