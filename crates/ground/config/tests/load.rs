@@ -291,6 +291,17 @@ fn a_server_without_a_password_warns_about_other_hosts() {
 }
 
 #[test]
+fn a_tier_is_slower_than_its_medium_only_where_it_is_shared() {
+    let sentence = "tier-read-delay-ns and tier-write-delay-ns are for experiments with tier-medium shared, and it is \
+                    auto. Set tier-medium shared, or both delays to 0";
+    assert_refused("tier-dir /tier\ntier-read-delay-ns 200", sentence);
+    assert_refused("tier-dir /tier\ntier-write-delay-ns 80\ntier-medium dax", &sentence.replace("auto", "dax"));
+    assert!(start_text("tier-dir /tier\ntier-medium shared\ntier-read-delay-ns 200\ntier-write-delay-ns 80").is_ok());
+    // A tier and a database on disk may be in one server.
+    assert!(start_text("tier-dir /tier\ndatabase 3 engine disk").is_ok());
+}
+
+#[test]
 fn a_replica_with_a_database_on_disk_does_not_start() {
     let sentence = "replicaof is set and database 3 has engine disk: a replica cannot have databases on disk yet. Set \
                     database 3 engine memory, or replicaof no one";
