@@ -199,6 +199,15 @@ fn a_request_waits_for_flushes_of_the_databases_that_it_writes_to() {
         (0, "SELECT 0; MULTI; COPY a b DB 1; EXEC", true),
         (0, "COPY a b DB 1", true),
         (1, "SELECT 1; COPY a b DB 0", false),
+        (0, "MOVE a 1", true),
+        (1, "MOVE a 0", false),
+        (0, "EVAL redis.call('SELECT',1)redis.call('SET','a',1) 0", true),
+        (0, "EVAL redis.call('SELECT',1)redis.call('SET',KEYS[1],1) 1 a", true),
+        (0, "EVAL redis.call('SELECT',1)redis.call('GET','a') 0", false),
+        (0, "EVAL redis.call('SELECT',1)redis.call('DEL','a') 0", false),
+        (0, "EVAL redis.call('COPY','a','b','DB',1) 0", true),
+        // One that has written is not stopped halfway.
+        (0, "EVAL redis.call('SET','a',1)redis.call('SELECT',1)redis.call('SET','a',1) 0", false),
     ];
     for (number, requests, waits) in cases {
         let client = client[number];

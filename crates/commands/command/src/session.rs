@@ -77,6 +77,9 @@ pub struct Session<R: 'static> {
     pub attempt: Attempt,
     /// Its script uses keys that it has not declared: it runs again, with all shards locked.
     pub locks_all: bool,
+    /// The database on disk to which its script writes, of one that was admitted for another: it runs again when there
+    /// is room for changes to that one.
+    pub admitted_by: Option<DbIndex>,
     /// Why commands of its script that change entries are refused, if they are: it runs all the same, and reads. Of a
     /// script that runs; left over after it.
     pub refused_writes: Option<String>,
@@ -247,6 +250,7 @@ impl<R> Session<R> {
             pending: None,
             attempt: Attempt::First,
             locks_all: false,
+            admitted_by: None,
             refused_writes: None,
             last_write: Lsn(0),
             seen: Lsn(0),

@@ -79,7 +79,8 @@ impl<R: Runs> Row<R> {
             true => WriteClass::Any,
         };
         let confirms_subscriptions = spec.flags.contains(Flags::PUBSUB.union(Flags::NOSCRIPT));
-        let has_one_key = first_key > 0 && spec.has_one_key();
+        // MOVE may have to wait for the database that it writes to.
+        let has_one_key = first_key > 0 && spec.has_one_key() && spec.name != "move";
         Self { spec, index, arity, first_key, has_one_key, writes, confirms_subscriptions }
     }
 

@@ -11,10 +11,12 @@ use crate::lua::{Called, Engine, Failure, Function, Host};
 use crate::reach::{self, Reach};
 use crate::running::{Kind, RunningFunction, Slot};
 use crate::shebang::Flags as Permissions;
+use base::DbIndex;
 use command::acl::{self, Origin, denial};
 use command::call::{call, call_at_once};
 use command::error::{MASTER_DOWN, lacks_memory};
 use command::observer::Observer;
+use command::reach::admitting_database;
 use command::watchers::{self, Sender, Watchers};
 use command::{Args, CommandTable, Ctx, Flags, Locks, Row, Stop};
 use engine::{Libraries, WriteClass};
@@ -361,6 +363,7 @@ impl Worker {
             has_all_locks,
             since_ns: ctx.stats.now(),
             end: None,
+            begun_in: db,
             is_read_only: is_read_only || flags.is_declared && flags.no_writes,
             has_written: false,
             lacks_rows: false,
@@ -452,6 +455,8 @@ struct Running<'r, 'c> {
     since_ns: u64,
     /// Why it was ended.
     end: Option<&'static str>,
+    /// The database of its client.
+    begun_in: DbIndex,
     ctx: &'r mut Ctx<'c>,
     table: &'r CommandTable,
     observer: Option<&'r Arc<dyn Observer>>,
@@ -516,6 +521,18 @@ impl Running<'_, '_> {
             since: Instant::now().checked_sub(self.elapsed()).unwrap_or_else(Instant::now),
         });
         self.scripts.running.set_busy(self.slot, true, function, |is_any| store.gate.set_busy(is_any));
+    }
+
+    /// The database on disk that the command writes to, if the script was admitted for another one, flushes are behind,
+    /// and it can still run again from its start.
+    fn waits_for(&self, row: &Row, args: &Args<'_>) -> Option<DbIndex> {
+        let store = self.store.filter(|store| row.writes == WriteClass::Any && store.pressure.is_behind())?;
+        if self.has_written || self.is_in_transaction || self.ctx.session.admitted_by.is_some() {
+            return None;
+        }
+        let is_on_disk = |db| store.spaces.get(db).map(|_| store.is_on_disk(db));
+        let db = admitting_database(self.ctx.session, (row, args), is_on_disk);
+        (!store.is_on_disk(self.begun_in) && store.is_on_disk(db)).then_some(db)
     }
 
     /// Whether a command uses nothing but keys that the script has declared.
@@ -632,6 +649,11 @@ impl Host for Running<'_, '_> {
         }
         if let Some(text) = self.denial(&row, &args) {
             return self.refuse(Some(&row), &text);
+        }
+        if let Some(db) = self.waits_for(&row, &args) {
+            self.ctx.session.admitted_by = Some(db);
+            self.lacks_rows = true;
+            return Called::Over;
         }
         if self.declared.is_some() && !self.is_within(&row, &args) {
             match self.leave_declared() {

@@ -138,7 +138,9 @@ impl<'t> Turn<'t> {
                 self.stats.keyspace_misses.add(std::mem::take(&mut scratch.misses));
                 at.writes = request.session.writes_of(row);
                 if at.writes == WriteClass::Any && self.shared.store.pressure.is_behind() {
-                    scratch.admitted_by = Some(self.admitting_database(request.session, row, args));
+                    let known = request.session.admitted_by;
+                    let db = known.unwrap_or_else(|| self.admitting_database(request.session, row, args));
+                    scratch.admitted_by = Some(db);
                 }
                 request.session.refused_writes = None;
                 let is_refused = self.is_gated && self.shared.store.gate.refuses_writes();
@@ -155,7 +157,16 @@ impl<'t> Turn<'t> {
                     // A script learns from its commands which of them may not run.
                     if matches!(outcome, Err(Blocked::Refused)) && self.learns_from_commands(request.session, row, args)
                     {
-                        request.refuse_writes(self.why_refused(scratch, request.session.db), &mut at);
+                        let db = scratch.admitted_by.unwrap_or(request.session.db);
+                        request.refuse_writes(self.why_refused(scratch, db), &mut at);
+                        continue;
+                    }
+                    // So does one that writes to another database on disk, if there is room for changes to that one.
+                    if matches!(outcome, Err(Blocked::Fetch))
+                        && let Some(db) = request.session.admitted_by
+                        && scratch.admitted_by != Some(db)
+                    {
+                        scratch.admitted_by = Some(db);
                         continue;
                     }
                     // A script that uses keys which it has not declared runs again at once.
@@ -178,7 +189,7 @@ impl<'t> Turn<'t> {
             Ok(Err(Blocked::Shard)) if self.is_kept_by_script(row) => {
                 // The script most probably holds the locks that it needs.
                 let text = self.scripts().running.kind().busy();
-                connection.session.locks_all = false;
+                (connection.session.locks_all, connection.session.admitted_by) = (false, None);
                 command::gate::reject(&mut connection.session, self.stats, row, text.as_bytes(), &mut connection.reply);
             }
             Ok(Err(Blocked::Shard))
@@ -196,7 +207,7 @@ impl<'t> Turn<'t> {
             }
         }
         let Connection { session, reply, watching, .. } = connection;
-        session.locks_all = false;
+        (session.locks_all, session.admitted_by) = (false, None);
         if let Some(caching) = &mut session.tracking {
             caching.is_called &= session.transaction.is_some() || row.spec.flags.contains(Flags::KEEPS_CACHING);
         }
