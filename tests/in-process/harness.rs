@@ -372,8 +372,9 @@ impl TestServer {
         self.feed(client, bytes);
         let mut tries = 0;
         // What is prepared may need rows, and a request that has its rows may prepare something.
-        while self.executor.has_waiting() || self.io.len() > 0 || self.executor.has_work() {
-            self.finish_work();
+        while self.executor.has_waiting() || self.io.len() > 0 || self.executor.has_work() || self.is_chore_left(client)
+        {
+            self.prepare_all(client);
             self.read_rows();
             self.executor.run_waiting(true);
             self.go_on();
@@ -438,7 +439,7 @@ impl BackedRows {
     /// Backs the keyspaces of a store, which are empty, with these rows.
     pub fn attach(store: &Arc<Store>, spaces: Vec<KeyspaceId>, rows: RowsByPlace) -> Self {
         for space in &spaces {
-            store.back(*space, |shard| {
+            store.back(*space, false, |shard| {
                 let rows = &rows[&(shard, *space)];
                 (rows.clone(), rows.install())
             });

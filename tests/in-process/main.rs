@@ -33,6 +33,7 @@ mod memcached_names;
 mod messages;
 mod migrate;
 mod modes;
+mod names;
 mod observed;
 mod order;
 mod password_hashes;

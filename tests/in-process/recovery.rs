@@ -51,6 +51,7 @@ fn policy(log_wanted: bool) -> Policy {
         threads: 2,
         retention: Retention::default(),
         disk_databases: Vec::new(),
+        ordered_databases: Vec::new(),
         flush_bytes: 1 << 20,
         flush_error_wait_ms: 0,
         block_cache_bytes: 1 << 20,

@@ -58,7 +58,7 @@ impl Both {
 }
 
 /// A request; `''` is an empty block.
-fn packet(words: &[&str]) -> Vec<u8> {
+pub fn packet(words: &[&str]) -> Vec<u8> {
     let mut packet = Vec::new();
     for word in words {
         let word = if *word == "''" { "" } else { word };
@@ -69,7 +69,7 @@ fn packet(words: &[&str]) -> Vec<u8> {
 }
 
 /// The first reply, and what follows it.
-fn first_reply(mut bytes: &[u8]) -> (String, &[u8]) {
+pub fn first_reply(mut bytes: &[u8]) -> (String, &[u8]) {
     let mut blocks = Vec::new();
     loop {
         let end = bytes.iter().position(|byte| *byte == b'\n').expect("a line");

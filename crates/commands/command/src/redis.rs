@@ -33,6 +33,7 @@ mod options;
 pub mod pubsub;
 pub mod pubsub_list;
 pub mod scan;
+mod scan_in_order;
 mod scanning;
 pub mod set;
 pub mod set_algebra;

@@ -15,6 +15,7 @@
 mod answer;
 mod arguments;
 mod hash;
+mod in_order;
 mod kv;
 mod kv_bits;
 mod many;

@@ -2,6 +2,8 @@
 
 use crate::arguments::limit;
 use command::{Args, Stop};
+use engine::Names;
+use std::ops::Bound;
 
 /// Items that may wait to be sorted, beyond twice the limit.
 const UNSORTED_MAX: usize = 1024;
@@ -44,6 +46,19 @@ impl<'a> Range<'a> {
     /// The same order and limit with these ends.
     pub fn between<'b>(&self, start: &'b [u8], end: &'b [u8]) -> Range<'b> {
         Range { start, end, is_reversed: self.is_reversed, limit: self.limit }
+    }
+
+    /// The same names for a database that keeps them in order.
+    pub fn names(&self) -> Names {
+        let end = |name: &'a [u8], bound: fn(&'a [u8]) -> Bound<&'a [u8]>| match name.is_empty() {
+            true => Bound::Unbounded,
+            false => bound(name),
+        };
+        let (start, end) = (end(self.start, Bound::Excluded), end(self.end, Bound::Included));
+        match self.is_reversed {
+            false => Names::new(start, end, false),
+            true => Names::new(end, start, true),
+        }
     }
 
     /// Whether it is in the range.

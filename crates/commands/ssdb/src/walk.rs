@@ -1,4 +1,5 @@
-//! Ranges of names. Names are not kept in order, so a walk looks at every key of the database and keeps the first.
+//! Ranges of names. Unless a database keeps its names in order ([`crate::in_order`]), a walk looks at every key of it
+//! and keeps the first.
 //!
 //! ```text
 //! command -> a slice of the walk -> leaves what it has found in its session -> ... -> all seen -> the reply
@@ -10,6 +11,7 @@
 //! W3. Memory follows the names that are given, never those that are seen.
 
 use crate::answer;
+use crate::in_order;
 use crate::pieces::{put_block, reply_packet};
 use crate::range::{First, Range};
 use command::acl::may_read_all_keys;
@@ -59,6 +61,13 @@ impl Walk {
         Self { cursor: Some(0), first, name_bytes: 0, packet: Vec::new(), names: Vec::new(), written: 0 }
     }
 
+    /// One whose names are known, in order.
+    fn of(range: &Range<'_>, names: Vec<Vec<u8>>) -> Self {
+        let mut walk = Self { cursor: None, names, ..Self::new(range) };
+        put_block(&mut walk.packet, b"ok");
+        walk
+    }
+
     /// One slice. True when all keys were seen.
     fn look(&mut self, ctx: &mut Ctx<'_>, kind: Type, range: &Range<'_>) -> Result<bool, Stop> {
         let (space, now) = (ctx.ks.space(), ctx.now());
@@ -102,11 +111,17 @@ pub fn names(ctx: &mut Ctx<'_>, kind: Type, range: &Range<'_>) -> Result<(), Sto
         answer::done(ctx.reply);
         return Ok(());
     }
-    let mut walk = ctx.take_work::<Walk>().map_or_else(|| Walk::new(range), |walk| *walk);
-    if !walk.look(ctx, kind, range)? {
-        return Err(ctx.begin_work(walk));
-    }
-    walk.order();
+    let mut walk = match in_order::names(ctx, kind, range) {
+        Some(names) => Walk::of(range, names?),
+        None => {
+            let mut walk = ctx.take_work::<Walk>().map_or_else(|| Walk::new(range), |walk| *walk);
+            if !walk.look(ctx, kind, range)? {
+                return Err(ctx.begin_work(walk));
+            }
+            walk.order();
+            walk
+        }
+    };
     for name in &walk.names {
         put_block(&mut walk.packet, name);
     }
@@ -122,7 +137,13 @@ pub fn values(ctx: &mut Ctx<'_>, range: &Range<'_>) -> Result<(), Stop> {
         answer::done(ctx.reply);
         return Ok(());
     }
-    let mut walk = ctx.take_work::<Walk>().map_or_else(|| Walk::new(range), |walk| *walk);
+    let mut walk = match ctx.take_work::<Walk>() {
+        Some(walk) => *walk,
+        None => match in_order::names(ctx, Type::String, range) {
+            Some(names) => Walk::of(range, names?),
+            None => Walk::new(range),
+        },
+    };
     if walk.cursor.is_some() {
         if walk.look(ctx, Type::String, range)? {
             walk.order();

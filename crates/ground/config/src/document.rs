@@ -142,8 +142,8 @@ impl Setting {
     /// The default as lines of the file.
     fn default_lines(&self) -> Vec<String> {
         let mut lines = self.field.lines(&Settings::default());
-        // One of the databases stands for all: a line for its engine, and one for its policy.
-        lines.truncate(if matches!(self.field, Field::Databases { .. }) { 2 } else { usize::MAX });
+        // One of the databases stands for all: a line for each of its properties.
+        lines.truncate(if matches!(self.field, Field::Databases { .. }) { 3 } else { usize::MAX });
         lines
     }
 }

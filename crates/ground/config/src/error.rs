@@ -103,7 +103,8 @@ pub enum ValueError {
     OutputLimitNumber,
     /// Not threes of number, property and value.
     #[error(
-        "database takes a number, then engine and memory or disk, or maxmemory-policy and a policy: database 0 engine disk"
+        "database takes a number, then engine and memory or disk, ordered and yes or no, or maxmemory-policy and a policy: \
+         database 0 engine disk"
     )]
     DatabaseWords,
     /// Not the number of a database that can have a line.
@@ -112,6 +113,9 @@ pub enum ValueError {
     /// No engine.
     #[error("the engine of a database is memory or disk")]
     DatabaseEngine,
+    /// Neither yes nor no.
+    #[error("whether a database is ordered is yes or no")]
+    DatabaseOrdered,
     /// No policy.
     #[error(
         "the maxmemory-policy of a database is one of those of maxmemory-policy, such as allkeys-lru or noeviction, or default"
@@ -250,6 +254,15 @@ pub enum RuleError {
     /// Clients of ARCUS would find a server that does not listen for them.
     #[error("arcus-zookeeper needs memcached-port: the clients that find this server by ZooKeeper use it")]
     ZookeeperWithoutPort,
+    /// A database in memory has its names in no order.
+    #[error(
+        "database {number} is ordered yes and in memory: only the rows of a database on disk are in the order of their names. \
+         Set database {number} engine disk, or ordered no"
+    )]
+    OrderedInMemory {
+        /// The database.
+        number: u32,
+    },
     /// A database with an engine that is not there.
     #[error("database {number} has engine disk, and databases is {count}: give a number below that, or more databases")]
     NoSuchDiskDatabase {

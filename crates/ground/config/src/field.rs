@@ -126,8 +126,9 @@ const EVENT_CLASSES: &str = "g$lshzxetdnKEm";
 const EVENT_CLASSES_OF_ALL: &str = "g$lshzxetd";
 /// What `database` says of a database, each in a line of its own, and the policy of one that was given none.
 const ENGINE: &str = "engine";
+const ORDERED: &str = "ordered";
 const POLICY: &str = "maxmemory-policy";
-const DATABASE_PROPERTIES: usize = 2;
+const DATABASE_PROPERTIES: [&str; 3] = [ENGINE, ORDERED, POLICY];
 const NO_POLICY: &str = "default";
 /// The value of `replicaof` for a server without a primary.
 const NO_PRIMARY: [&str; 2] = ["no", "one"];
@@ -259,8 +260,9 @@ impl Field {
             Self::Databases { get, .. } => {
                 let databases = get(settings);
                 let on_disk = databases.on_disk().map(|number| engine_line(number, Engine::Disk));
+                let ordered = databases.ordered().map(|number| ordered_line(number, true));
                 let policies = databases.policies().map(|(number, policy)| policy_line(number, Some(policy)));
-                on_disk.chain(policies).collect::<Vec<_>>().join(" ").into()
+                on_disk.chain(ordered).chain(policies).collect::<Vec<_>>().join(" ").into()
             }
             Self::SavePoints { get, .. } => {
                 let points = get(settings).points.iter().map(|point| format!("{} {}", point.seconds, point.changes));
@@ -292,7 +294,11 @@ impl Field {
             Self::Databases { get, .. } => {
                 let databases = get(settings);
                 let lines_of = |number| {
-                    [engine_line(number, databases.engine(number)), policy_line(number, databases.policy(number))]
+                    [
+                        engine_line(number, databases.engine(number)),
+                        ordered_line(number, databases.is_ordered(number)),
+                        policy_line(number, databases.policy(number)),
+                    ]
                 };
                 return (0..Databases::COUNT_MAX).flat_map(lines_of).collect();
             }
@@ -311,9 +317,10 @@ impl Field {
                 _ => None,
             },
             (Self::Databases { .. }, [number, property, _]) => {
-                let of_policy = usize::from(!property.eq_ignore_ascii_case(ENGINE.as_bytes()));
+                let is_named = |known: &str| property.eq_ignore_ascii_case(known.as_bytes());
+                let of_property = DATABASE_PROPERTIES.iter().position(|known| is_named(known))?;
                 let number = usize::try_from(parse_database(number)?).ok()?;
-                number.checked_mul(DATABASE_PROPERTIES)?.checked_add(of_policy)
+                number.checked_mul(DATABASE_PROPERTIES.len())?.checked_add(of_property)
             }
             (Self::OutputLimits { .. } | Self::Databases { .. }, _) => None,
             _ => Some(0),
@@ -358,8 +365,8 @@ impl Field {
             Self::Addresses { .. } => format!("up to {BIND_ADDRESSES_MAX} addresses"),
             Self::OutputLimits { .. } => "class, hard limit, soft limit, seconds; may be repeated".into(),
             Self::Databases { .. } => {
-                "number, then `engine` and `memory` or `disk`, or `maxmemory-policy` and a policy or `default`; may be \
-                 repeated"
+                "number, then `engine` and `memory` or `disk`, `ordered` and `yes` or `no`, or `maxmemory-policy` and a \
+                 policy or `default`; may be repeated"
                     .into()
             }
             Self::SavePoints { .. } => "seconds and changes, any number of pairs; may be repeated".into(),
@@ -432,6 +439,8 @@ fn parse_databases(mut databases: Databases, words: &[&[u8]]) -> Result<Database
         let number = parse_database(number).ok_or(ValueError::DatabaseNumber)?;
         if property.eq_ignore_ascii_case(ENGINE.as_bytes()) {
             databases.set_engine(number, Engine::parse(value).ok_or(ValueError::DatabaseEngine)?);
+        } else if property.eq_ignore_ascii_case(ORDERED.as_bytes()) {
+            databases.set_ordered(number, parse_flag(value).ok_or(ValueError::DatabaseOrdered)?);
         } else if property.eq_ignore_ascii_case(POLICY.as_bytes()) {
             databases.set_policy(number, parse_policy(value)?);
         } else {
@@ -458,6 +467,10 @@ fn parse_database(word: &[u8]) -> Option<u32> {
 
 fn engine_line(number: u32, engine: Engine) -> String {
     format!("{number} {ENGINE} {}", engine.word())
+}
+
+fn ordered_line(number: u32, is_ordered: bool) -> String {
+    format!("{number} {ORDERED} {}", if is_ordered { "yes" } else { "no" })
 }
 
 fn policy_line(number: u32, policy: Option<EvictionPolicy>) -> String {

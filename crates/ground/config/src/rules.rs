@@ -133,6 +133,10 @@ pub(crate) const DATABASES: [&str; 3] = ["database", "maxmemory-policy", "append
 /// Databases on disk are there, and have the log. So are databases with policies, and what these need of keys is known.
 pub(crate) fn check_databases(settings: &Settings) -> Result<(), RuleError> {
     check_policies(settings)?;
+    let is_in_memory = |number: &u32| settings.per_database.engine(*number) == Engine::Memory;
+    if let Some(number) = settings.per_database.ordered().find(is_in_memory) {
+        return Err(RuleError::OrderedInMemory { number });
+    }
     let Some(last) = settings.per_database.on_disk().last() else { return Ok(()) };
     if last >= settings.databases {
         return Err(RuleError::NoSuchDiskDatabase { number: last, count: settings.databases });

@@ -366,6 +366,8 @@ impl Engine {
 pub struct Databases {
     /// A bit for each database on disk, by number.
     on_disk: [u64; 4],
+    /// A bit for each database that keeps its names in order, by number.
+    ordered: [u64; 4],
     /// Those with a policy of their own.
     policies: BTreeMap<u32, EvictionPolicy>,
 }
@@ -376,8 +378,7 @@ impl Databases {
 
     /// The engine of a database.
     pub fn engine(&self, number: u32) -> Engine {
-        let word = self.on_disk.get((number / 64) as usize).copied().unwrap_or(0);
-        if word >> (number % 64) & 1 == 1 { Engine::Disk } else { Engine::Memory }
+        if bit_of(&self.on_disk, number) { Engine::Disk } else { Engine::Memory }
     }
 
     /// The numbers of databases on disk, ascending.
@@ -387,13 +388,22 @@ impl Databases {
 
     /// Gives a database an engine; without effect from [`Self::COUNT_MAX`] on.
     pub fn set_engine(&mut self, number: u32, engine: Engine) {
-        let bit = 1 << (number % 64);
-        if let Some(word) = self.on_disk.get_mut((number / 64) as usize) {
-            match engine {
-                Engine::Disk => *word |= bit,
-                Engine::Memory => *word &= !bit,
-            }
-        }
+        set_bit(&mut self.on_disk, number, engine == Engine::Disk);
+    }
+
+    /// Whether a database keeps its names in order.
+    pub fn is_ordered(&self, number: u32) -> bool {
+        bit_of(&self.ordered, number)
+    }
+
+    /// The numbers of databases that keep their names in order, ascending.
+    pub fn ordered(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..Self::COUNT_MAX).filter(move |number| self.is_ordered(*number))
+    }
+
+    /// Says whether a database keeps its names in order; without effect from [`Self::COUNT_MAX`] on.
+    pub fn set_ordered(&mut self, number: u32, is_ordered: bool) {
+        set_bit(&mut self.ordered, number, is_ordered);
     }
 
     /// The policy that a database was given; `None` when it was given none.
@@ -416,6 +426,18 @@ impl Databases {
 }
 
 const _: () = assert!(Databases::COUNT_MAX == u64::BITS * 4);
+
+fn bit_of(words: &[u64; 4], number: u32) -> bool {
+    let word = words.get((number / 64) as usize).copied().unwrap_or(0);
+    word >> (number % 64) & 1 == 1
+}
+
+fn set_bit(words: &mut [u64; 4], number: u32, is_set: bool) {
+    let bit = 1 << (number % 64);
+    if let Some(word) = words.get_mut((number / 64) as usize) {
+        if is_set { *word |= bit } else { *word &= !bit }
+    }
+}
 
 /// Where a primary listens. Printed as `replicaof` has it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -57,8 +57,17 @@ fn replies_to_wrong_arguments() {
             &["database", "0 disk"],
             failed(
                 "database",
-                "database takes a number, then engine and memory or disk, or maxmemory-policy and a policy: database 0 \
-                 engine disk",
+                "database takes a number, then engine and memory or disk, ordered and yes or no, or maxmemory-policy and a \
+                 policy: database 0 engine disk",
+            ),
+        ),
+        (&["database", "0 ordered 1"], failed("database", "whether a database is ordered is yes or no")),
+        (
+            &["database", "3 ordered yes"],
+            failed(
+                "database",
+                "database 3 is ordered yes and in memory: only the rows of a database on disk are in the order of their \
+                 names. Set database 3 engine disk, or ordered no",
             ),
         ),
         (

@@ -19,6 +19,7 @@
 //! K5. A keyspace that is not backed pays one test for each change, and one for each read that finds nothing.
 
 pub(crate) mod droppable;
+pub(crate) mod order;
 pub(crate) mod spill;
 pub(crate) mod state;
 
@@ -27,7 +28,7 @@ use crate::table::Found;
 use base::slot::slot_of;
 use base::{KeyspaceId, UnixMs};
 use engine::{Counts, Engine, Entry, FlushProgress, Key, Row, RowSink, Rows, Ticket, Wanted};
-use state::{Backed, Flush, Shown};
+use state::{Backed, Flush, Order, Shown};
 use std::collections::HashMap;
 use std::sync::Arc;
 use value::cold::Keeper;
@@ -138,7 +139,7 @@ impl MemEngine {
                 backed.guessed = backed.epoch;
             }
         }
-        let Backed { keys, flush, epoch, installed, dirty, .. } = &mut **backed;
+        let Backed { keys, flush, epoch, installed, dirty, order, .. } = &mut **backed;
         let state = keys.entry(key.bytes.into()).or_default();
         (state.ticket, state.is_absent) = (None, false);
         if let Some(flush) = flush
@@ -155,6 +156,11 @@ impl MemEngine {
         if state.changed != *epoch {
             state.changed = *epoch;
             dirty.push(key.bytes.into());
+            if let Some(order) = order
+                && !order.contains(key.bytes)
+            {
+                order.insert(key.bytes.into());
+            }
         }
     }
 
@@ -178,6 +184,7 @@ impl MemEngine {
         backed.held = 0;
         backed.dirty = Vec::new();
         backed.settling = Vec::new();
+        backed.order = backed.order.map(|_| Order::new());
         backed.loads += 1;
         if let Some(flush) = &mut backed.flush {
             flush.is_cleared = true;

@@ -20,10 +20,10 @@ use crate::table::{Found, Stretch, Table, TableMemory};
 use crate::tiered::state::Tiered;
 use crate::wheel::{Looking, Wheel};
 use base::hash::KeyHasher;
-use base::{KeyspaceId, Rng, UnixMs};
+use base::{KeyspaceId, Rng, ShardId, UnixMs};
 use engine::{
-    CasIds, Due, Edited, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Fields, Key, Known, Left, NewEntry,
-    PackedFields, ScanStep, Seen, Ticket, Type, Unedited, Usage, Value, WalkProgress, Wanted,
+    CasIds, ChangedNames, Due, Edited, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Fields, Key, Known, Left,
+    Names, NewEntry, PackedFields, Rows, ScanStep, Seen, Ticket, Type, Unedited, Usage, Value, WalkProgress, Wanted,
 };
 use std::sync::Arc;
 use value::{Big, Body, Limits};
@@ -820,6 +820,21 @@ impl Engine for MemEngine {
             }
         });
         ScanStep { next: stretch.next }
+    }
+
+    fn changed_names(
+        &self,
+        space: KeyspaceId,
+        shard: ShardId,
+        range: &Names,
+        limit: usize,
+        changed: &mut ChangedNames,
+    ) -> bool {
+        self.changed_names_of(space, shard, (range, limit), changed)
+    }
+
+    fn ordered_rows(&self, space: KeyspaceId) -> Option<&Arc<dyn Rows>> {
+        self.rows_in_order(space)
     }
 
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>> {

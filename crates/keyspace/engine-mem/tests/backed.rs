@@ -2,13 +2,16 @@
 //! promises of tickets, flushes and drops one by one.
 
 use base::hash::KeyHasher;
-use base::{KeyspaceId, Rng, UnixMs};
+use base::{KeyspaceId, Rng, ShardId, UnixMs};
 use engine::conformance::{Effort, check, keeper};
 use engine::{
-    Counts, Due, Edited, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, FlushProgress, Key, Known, NewEntry,
-    Rows, ScanStep, SortedRows, Type, Unedited, Usage, Value, WalkProgress,
+    ChangedNames, Counts, Due, Edited, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, FlushProgress, Key, Known,
+    Names, NewEntry, Rows, ScanStep, SortedRows, Type, Unedited, Usage, Value, WalkProgress,
 };
 use engine_mem::{MemEngine, MemoryUse};
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+use std::ops::RangeBounds;
 use std::sync::Arc;
 use value::Big;
 
@@ -512,4 +515,93 @@ fn entries_that_were_used_are_dropped_last() {
     let kept = used.iter().filter(|key| is_there(&mut one, key)).count();
     let kept_of_others = names[50..].iter().filter(|name| is_there(&mut one, &Key::new(&hasher, SPACE, name))).count();
     assert!(kept > kept_of_others, "{kept} of those used, {kept_of_others} of the others");
+}
+
+/// Names in order, by short steps while keys change, are flushed and are dropped, against a sorted map.
+#[test]
+fn names_come_in_order_whatever_is_flushed() {
+    const FAR: i64 = 1 << 40;
+    let hasher = KeyHasher::new(&mut Rng::new(1));
+    for seed in 0..40 {
+        let (mut one, mut rng) = (One::new(), Rng::new(seed));
+        one.engine.keep_order(SPACE);
+        let (mut model, mut is_flushing) = (BTreeMap::<Vec<u8>, Type>::new(), false);
+        for _ in 0..400 {
+            let name = format!("{:o}", rng.below(200)).into_bytes();
+            let key = Key::new(&hasher, SPACE, &name);
+            match rng.below(20) {
+                0..10 => {
+                    let is_list = rng.one_in(3);
+                    let (kind, value) = if is_list { (Type::List, &b""[..]) } else { (Type::String, &b"v"[..]) };
+                    let expire_at = [None, Some(FAR), Some(1)][rng.below(3) as usize];
+                    let (encoding, value) = (Encoding::PLAIN, Value::Bytes(value));
+                    one.engine.write(&key, &NewEntry { kind, encoding, value, expire_at, fields: ExtFields::NONE });
+                    match expire_at {
+                        Some(1) => _ = model.remove(&name),
+                        _ => _ = model.insert(name.clone(), kind),
+                    }
+                }
+                10..14 => {
+                    one.engine.remove(&key);
+                    model.remove(&name);
+                }
+                14 if !is_flushing => {
+                    one.begin_flush();
+                    is_flushing = true;
+                }
+                15 if is_flushing => {
+                    one.engine.walk_flush(SPACE, rng.below(9) as usize);
+                }
+                16 if is_flushing => {
+                    let is_walked = one.engine.walk_flush(SPACE, usize::MAX) == FlushProgress::Done;
+                    let installs = is_walked && !rng.one_in(3);
+                    one.engine.end_flush(SPACE, installs.then(|| one.rows.install()));
+                    is_flushing = false;
+                }
+                17 => _ = one.engine.drop_clean(SPACE, rng.below(3_000) as usize),
+                18 => while one.engine.clean(64) {},
+                _ if rng.one_in(20) => {
+                    one.engine.clear(SPACE);
+                    model.clear();
+                }
+                _ => {}
+            }
+            if rng.one_in(4) {
+                let mut end = || {
+                    let name = format!("{:o}", rng.below(200)).into_bytes();
+                    [Unbounded, Included(name.clone()), Excluded(name)][rng.below(3) as usize].clone()
+                };
+                let (lower, upper) = (end(), end());
+                let (is_reversed, limit) = (rng.one_in(2), 1 + rng.below(9) as usize);
+                let kind = [None, Some(Type::String), Some(Type::List)][rng.below(3) as usize];
+                let range =
+                    Names::new(lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice), is_reversed);
+                let is_meant = |(name, found): &(&Vec<u8>, &Type)| {
+                    (lower.clone(), upper.clone()).contains(*name) && kind.is_none_or(|kind| kind == **found)
+                };
+                let mut expected: Vec<_> =
+                    model.iter().filter(is_meant).map(|(name, kind)| (name.clone(), *kind)).collect();
+                if is_reversed {
+                    expected.reverse();
+                }
+                assert_eq!(all_names(&one, range, kind, limit), expected, "seed {seed}");
+            }
+        }
+    }
+}
+
+/// The names of a range, by steps of up to `limit`.
+fn all_names(one: &One, mut range: Names, kind: Option<Type>, limit: usize) -> Vec<(Vec<u8>, Type)> {
+    let mut all = Vec::new();
+    loop {
+        let mut changed = ChangedNames::default();
+        assert!(one.engine.changed_names(SPACE, ShardId(0), &range, 3, &mut changed), "the keyspace keeps an order");
+        let step = changed.step(&range, kind, 1_000, limit).expect("no read fails");
+        assert!(step.names.len() <= limit);
+        all.extend(step.names);
+        match step.end {
+            Some(end) => range = range.behind(end),
+            None => return all,
+        }
+    }
 }

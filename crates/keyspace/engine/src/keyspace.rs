@@ -1,11 +1,11 @@
 //! The two faces of storage: [`Keyspace`] as commands see it, [`Engine`] as each shard's storage implements it.
 
 use crate::{
-    Edited, Effect, Encoding, Entry, EntrySink, ExtFields, Key, Known, Libraries, NewEntry, NotifyClass, Ticket, Type,
-    Unedited, Value, Waiter, WalkProgress, Wanted,
+    ChangedNames, Edited, Effect, Encoding, Entry, EntrySink, ExtFields, Key, Known, Libraries, Names, NewEntry,
+    NotifyClass, Rows, Ticket, Type, Unedited, Value, Waiter, WalkProgress, Wanted,
 };
 use base::hash::KeyHasher;
-use base::{DbIndex, KeyspaceId, UnixMs};
+use base::{DbIndex, KeyspaceId, ShardId, UnixMs};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use value::Big;
@@ -219,6 +219,22 @@ pub trait Keyspace {
     /// present throughout a whole walk is visited at least once. Cursor 0 starts, and a `next` of `None` ends.
     fn scan(&mut self, space: KeyspaceId, cursor: u64, visit: &mut dyn FnMut(&Entry<'_>)) -> ScanStep;
 
+    /// What has changed in a range of names since rows were stored, up to `limit` names of each shard: the begin of a
+    /// step over names in order. `None` for a keyspace that keeps no order.
+    fn changed_names(&mut self, _space: KeyspaceId, _range: &Names, _limit: usize) -> Option<ChangedNames> {
+        None
+    }
+
+    /// The cursor of SCAN for a name, where names are kept in order. It is never 0.
+    fn cursor_at(&mut self, _space: KeyspaceId, _name: &[u8]) -> Option<u64> {
+        None
+    }
+
+    /// The name of such a cursor, or one before it; of 0, the first. `None` for a keyspace that keeps no order.
+    fn name_at(&mut self, _space: KeyspaceId, _cursor: u64) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Some entry that is not expired, each about equally likely; `None` when there is none.
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>>;
 
@@ -392,6 +408,24 @@ pub trait Engine: Send {
         _since: Option<u64>,
         _visit: &mut dyn FnMut(&Entry<'_>),
     ) -> Option<u64> {
+        None
+    }
+
+    /// Adds up to `limit` names of the range that have changed since rows were stored, and the rows. False for a
+    /// keyspace that keeps no order.
+    fn changed_names(
+        &self,
+        _space: KeyspaceId,
+        _shard: ShardId,
+        _range: &Names,
+        _limit: usize,
+        _changed: &mut ChangedNames,
+    ) -> bool {
+        false
+    }
+
+    /// The rows of a keyspace that keeps its names in order.
+    fn ordered_rows(&self, _space: KeyspaceId) -> Option<&Arc<dyn Rows>> {
         None
     }
 

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cas;
+pub mod changed_names;
 pub mod checkpoint;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
@@ -31,6 +32,7 @@ pub mod keyspace;
 pub mod libraries;
 #[cfg(any(test, feature = "testing"))]
 pub mod model;
+pub mod names;
 pub mod notify;
 pub mod row;
 pub mod rows;
@@ -41,6 +43,7 @@ pub mod waiting;
 pub mod write_class;
 
 pub use cas::CasIds;
+pub use changed_names::{ChangedNames, NamesStep};
 pub use checkpoint::{Backlog, BacklogMemory, EntrySink, WalkProgress};
 pub use edit::{Edited, Known, Unedited};
 pub use effect::Effect;
@@ -51,6 +54,7 @@ pub use fields::{ExtFields, Fields, PackedFields, Residency, TaggedFields, TierA
 pub use key::Key;
 pub use keyspace::{Due, Engine, Fetch, Keyspace, ScanStep, Serve, Usage};
 pub use libraries::Libraries;
+pub use names::{Names, RowName};
 pub use notify::NotifyClass;
 pub use row::{Row, RowError, split_row, write_row, write_whole_row};
 pub use rows::{Counts, FlushProgress, Got, LeafStore, RowSink, Rows, Ticket, Wanted};

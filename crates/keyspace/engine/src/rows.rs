@@ -9,7 +9,7 @@
 //! W2. A row that is wanted stays in memory until every command that wanted it has released it.
 //! W3. A second command that wants a row that is being read gets the same ticket, so one read serves all.
 
-use crate::{Entry, Key};
+use crate::{Entry, Key, Names, RowName};
 use base::{Rng, UnixMs};
 use std::io;
 use std::sync::Arc;
@@ -64,6 +64,24 @@ pub trait Rows: Send + Sync {
     /// Gives keys of rows that are expired at `now`, until `visit` says false. Looks at memory alone, and gives a key
     /// once: one that is not deleted is given again after a while.
     fn due(&self, _now: UnixMs, _visit: &mut dyn FnMut(&[u8]) -> bool) {}
+
+    /// Visits the names of a range in order, those of all shards, until `visit` says false. May wait for a device.
+    ///
+    /// # Errors
+    /// When rows cannot be read, or are in no order.
+    fn names(&self, _range: &Names, _visit: &mut dyn FnMut(RowName<'_>) -> bool) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "the rows are in no order"))
+    }
+
+    /// Keeps a name, and gives a number for it below [`POSITION_END`].
+    fn position_of(&self, _name: &[u8]) -> u64 {
+        0
+    }
+
+    /// The name that has this number, or one before it.
+    fn name_at(&self, _position: u64) -> Vec<u8> {
+        Vec::new()
+    }
 
     /// Where leaves of trees may be rows of their own; `None` where they may not.
     fn leaves(&self) -> Option<Arc<dyn LeafStore>> {

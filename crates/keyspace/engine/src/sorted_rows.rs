@@ -1,8 +1,8 @@
 //! Rows in a sorted map: the store of a backed keyspace in tests.
 
-use crate::{Counts, Entry, Got, Key, Row, RowSink, Rows, write_row};
+use crate::{Counts, Entry, Got, Key, Names, Row, RowName, RowSink, Rows, write_row};
 use base::hash::KeyHasher;
-use base::{Rng, UnixMs};
+use base::{Rng, ShardId, UnixMs};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -123,6 +123,23 @@ impl Rows for SortedRows {
         key.extend_from_slice(found_key);
         row.extend_from_slice(found_row);
         true
+    }
+
+    fn names(&self, range: &Names, visit: &mut dyn FnMut(RowName<'_>) -> bool) -> io::Result<()> {
+        let rows = lock(&self.installed);
+        let mut found: Vec<(&[u8], &[u8])> =
+            rows.iter().map(|((_, key), row)| (&key[..], &row[..])).filter(|(key, _)| range.contains(key)).collect();
+        found.sort_unstable();
+        if range.is_reversed() {
+            found.reverse();
+        }
+        for (name, row) in found {
+            let Row { kind, expire_at, .. } = Row::read(row).map_err(io::Error::other)?;
+            if !visit(RowName { shard: ShardId(0), name, kind, expire_at }) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn due(&self, now: UnixMs, visit: &mut dyn FnMut(&[u8]) -> bool) {

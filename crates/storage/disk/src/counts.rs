@@ -89,9 +89,14 @@ fn counts_of(key: &[u8], row: &[u8]) -> Result<Counts, DiskError> {
 
 /// What a stored row counts for, and when it expires.
 pub fn figures_of(key: &[u8], row: &[u8]) -> Result<(Counts, Option<UnixMs>), DiskError> {
-    let row = if parts::is_parted(row) { Parted::of_key(row, key)?.head } else { row };
-    let row = Row::read(row).map_err(|source| DiskError::row(key, source))?;
+    let row = head_of(key, row)?;
     Ok((row.counts(), row.expire_at))
+}
+
+/// A stored row, perhaps without its value.
+pub fn head_of<'r>(key: &[u8], row: &'r [u8]) -> Result<Row<'r>, DiskError> {
+    let row = if parts::is_parted(row) { Parted::of_key(row, key)?.head } else { row };
+    Row::read(row).map_err(|source| DiskError::row(key, source))
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod due;
 mod flush;
 mod leaves;
 mod long_keys;
+mod names;
 pub mod offline;
 mod parts;
 mod rows;
@@ -36,7 +37,7 @@ use leaves::Leaves;
 use parking_lot::{Mutex, RwLock};
 use parts::Cuts;
 use plex::{Background, Db, KeySpaceId, Options, Wal};
-use rows::{DiskRows, RowReads};
+use rows::{DiskRows, Places, RowReads};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -149,6 +150,8 @@ struct RowSpaces {
     /// Leaves of large collections ([`leaves`]); `None` where there were none when they were opened to be read only.
     leaves: Option<Arc<Leaves>>,
     due: Arc<Due>,
+    /// Names at which scans in order continue.
+    names: Arc<Mutex<Places>>,
 }
 
 impl RowSpaces {
@@ -319,7 +322,8 @@ impl Disk {
         };
         let leaves = leaves.map(|leaves| Leaves::open(&self.db, (leaves, self.counts_space), space, self.is_read_only));
         let leaves = leaves.transpose()?;
-        let rows = RowSpaces { short, long, times, parts, leaves, due: Arc::new(Due::new(self.shards.count)) };
+        let due = Arc::new(Due::new(self.shards.count));
+        let rows = RowSpaces { short, long, times, parts, leaves, due, names: Arc::default() };
         let counted = counts::load(&self.db, self.counts_space, space, &rows, &self.shards)?;
         self.counted.lock().insert(space, counted);
         self.spaces.write().insert(space, rows);

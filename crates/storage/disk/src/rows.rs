@@ -1,12 +1,12 @@
 //! The rows of one keyspace in one shard, read from the tree.
 //!
-//! A position of a scan is 30 bits of its next key's first bytes, and the number of a place in a table that has the
-//! whole key. When the place was given to another scan meanwhile, the scan continues at the first key that begins with
-//! those bits: it may repeat rows and leaves none out.
+//! A position of a scan is 22 bits of its next key's first bytes, and the number of a place in a table that has the
+//! whole key, with how often the table has been gone through (8 bits). When the place was given to another scan
+//! meanwhile, the scan continues at the first key that begins with those bits: it may repeat rows and leaves none out.
 
-use crate::{DiskError, RowSpaces, ShardOf, long_keys, parts};
+use crate::{DiskError, RowSpaces, ShardOf, long_keys, names, parts};
 use base::{Rng, ShardId, UnixMs};
-use engine::{Got, Key, Row, Rows};
+use engine::{Got, Key, Names, Row, RowName, Rows};
 use parking_lot::Mutex;
 use plex::{Db, IterOptions};
 use std::io;
@@ -24,8 +24,14 @@ const STEP_LOOKS: usize = 4096;
 const PLACE_COUNT: usize = 1 << PLACE_BITS;
 const PLACE_BITS: u32 = 14;
 
+/// Bits of how often all places were given.
+const ROUND_BITS: u32 = 8;
+
+/// Bits of a key in its position.
+const KEY_BITS: u32 = 22;
+
 /// The bit of a position that is among the rows of long keys.
-const LONG: u64 = 1 << (PLACE_BITS + 30);
+const LONG: u64 = 1 << (PLACE_BITS + ROUND_BITS + KEY_BITS);
 
 /// Rows that a random one is drawn from.
 const RANDOM_LOOKS: u64 = 1024;
@@ -49,31 +55,36 @@ pub struct DiskRows {
     places: Mutex<Places>,
 }
 
+/// Keys at which scans continue.
 #[derive(Default)]
-struct Places {
-    keys: Vec<Vec<u8>>,
+pub struct Places {
+    keys: Vec<(u8, Vec<u8>)>,
     next: usize,
+    round: u8,
 }
 
 impl Places {
     /// Keeps a key, and gives its position.
     fn keep(&mut self, key: &[u8]) -> u64 {
-        let place = self.next;
-        self.next = (self.next + 1) % PLACE_COUNT;
+        let (place, round) = (self.next, self.round);
+        self.next = (place + 1) % PLACE_COUNT;
+        self.round = round.wrapping_add(u8::from(self.next == 0));
+        let entry = (round, key.to_vec());
         match self.keys.get_mut(place) {
-            Some(kept) => *kept = key.to_vec(),
-            None => self.keys.push(key.to_vec()),
+            Some(kept) => *kept = entry,
+            None => self.keys.push(entry),
         }
-        first_bits(key) << PLACE_BITS | place as u64
+        (first_bits(key) << ROUND_BITS | u64::from(round)) << PLACE_BITS | place as u64
     }
 
     /// The key at a position, or one before it.
     fn key_at(&self, position: u64) -> Vec<u8> {
-        let (bits, place) = (position >> PLACE_BITS, position as usize % PLACE_COUNT);
-        match self.keys.get(place).filter(|key| first_bits(key) == bits) {
-            Some(key) => key.clone(),
+        let (bits, place) = (position >> (ROUND_BITS + PLACE_BITS), position as usize % PLACE_COUNT);
+        let round = (position >> PLACE_BITS) as u8;
+        match self.keys.get(place).filter(|(kept, key)| *kept == round && first_bits(key) == bits) {
+            Some((_, key)) => key.clone(),
             None => {
-                let mut key = ((bits << 2) as u32).to_be_bytes().to_vec();
+                let mut key = ((bits << (u32::BITS - KEY_BITS)) as u32).to_be_bytes().to_vec();
                 // Zeros stand for bytes that a short key does not have.
                 key.truncate(key.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
                 key
@@ -82,10 +93,10 @@ impl Places {
     }
 }
 
-/// The first 30 bits of a key, padded with zeros. A key with fewer comes before all with more.
+/// The first bits of a key, padded with zeros. A key with fewer comes before all with more.
 fn first_bits(key: &[u8]) -> u64 {
     let bytes = [0, 1, 2, 3].map(|at| key.get(at).copied().unwrap_or(0));
-    u64::from(u32::from_be_bytes(bytes) >> 2)
+    u64::from(u32::from_be_bytes(bytes) >> (u32::BITS - KEY_BITS))
 }
 
 impl DiskRows {
@@ -201,6 +212,18 @@ impl Rows for DiskRows {
         true
     }
 
+    fn names(&self, range: &Names, visit: &mut dyn FnMut(RowName<'_>) -> bool) -> io::Result<()> {
+        names::visit(&self.db, &self.spaces, &self.shard_of, range, visit).map_err(io::Error::other)
+    }
+
+    fn position_of(&self, name: &[u8]) -> u64 {
+        self.spaces.names.lock().keep(name)
+    }
+
+    fn name_at(&self, position: u64) -> Vec<u8> {
+        self.spaces.names.lock().key_at(position)
+    }
+
     fn leaves(&self) -> Option<Arc<dyn engine::LeafStore>> {
         self.spaces.leaves.clone().map(|leaves| leaves as Arc<dyn engine::LeafStore>)
     }
@@ -222,8 +245,8 @@ mod tests {
         let mut places = Places::default();
         let position = places.keep(b"user:1234");
         assert_eq!(places.key_at(position), b"user:1234");
-        (0..PLACE_COUNT).for_each(|_| _ = places.keep(b"other"));
-        assert_eq!(places.key_at(position), b"usep", "it comes before all keys of these first bits");
+        (0..PLACE_COUNT).for_each(|_| _ = places.keep(b"user:9"));
+        assert_eq!(places.key_at(position), b"usd", "it comes before all keys of these first bits");
         let short = places.keep(b"a");
         (0..PLACE_COUNT).for_each(|_| _ = places.keep(b"other"));
         assert_eq!(places.key_at(short), b"a");

@@ -48,6 +48,8 @@ pub struct DiskDatabases {
     store: Arc<Store>,
     disk: Arc<Disk>,
     spaces: RwLock<Vec<KeyspaceId>>,
+    /// Keyspaces that keep their names in order.
+    ordered: Vec<KeyspaceId>,
 }
 
 /// What comes before a flush: changed leaves of large collections become rows.
@@ -72,7 +74,7 @@ pub struct RunningFlush {
 
 impl DiskDatabases {
     /// Opens the rows of these keyspaces, which are empty in memory, and backs the keyspaces with them, while nothing
-    /// else runs.
+    /// else runs. `ordered` are those that keep their names in order, also of those that are added later.
     ///
     /// # Errors
     /// [`DiskError`] when the rows cannot be opened.
@@ -81,6 +83,7 @@ impl DiskDatabases {
         fs: Arc<dyn FileSystem>,
         dir: &Path,
         spaces: &[KeyspaceId],
+        ordered: Vec<KeyspaceId>,
         options: DiskOptions,
     ) -> Result<Arc<Self>, DiskError> {
         // Not the store, which owns the rows.
@@ -88,7 +91,7 @@ impl DiskDatabases {
         let count = u16::try_from(store.shard_ids().len()).unwrap_or(u16::MAX);
         let shards = Shards { count, of: Arc::new(move |key| slots.shard_of(base::slot::slot_of(key))) };
         let disk = Disk::open(fs, dir, shards, options)?;
-        let databases = Arc::new(Self { store: store.clone(), disk, spaces: RwLock::default() });
+        let databases = Arc::new(Self { store: store.clone(), disk, spaces: RwLock::default(), ordered });
         spaces.iter().try_for_each(|space| databases.add(*space))?;
         Ok(databases)
     }
@@ -98,7 +101,9 @@ impl DiskDatabases {
     /// [`DiskError`] when the rows cannot be opened.
     pub fn add(&self, space: KeyspaceId) -> Result<(), DiskError> {
         self.disk.open_space(space)?;
-        self.store.back(space, |shard| self.disk.rows(shard, space).expect("it was opened just now"));
+        self.store.back(space, self.ordered.contains(&space), |shard| {
+            self.disk.rows(shard, space).expect("it was opened just now")
+        });
         self.spaces.write().push(space);
         Ok(())
     }

@@ -497,7 +497,9 @@ impl Durability {
         let crate::Policy { block_cache_bytes, parts_from, .. } = policy;
         let options = disk::DiskOptions { create, block_cache_bytes, is_read_only: false, parts_from };
         let dir = self.dir.file(checkpoint::Name::Rows);
-        let databases = DiskDatabases::open(&self.parts.store, self.parts.fs.clone(), &dir, spaces, options)?;
+        let space_of = |number: &u32| self.parts.store.spaces.get(base::DbIndex(*number));
+        let ordered = policy.ordered_databases.iter().filter_map(space_of).collect();
+        let databases = DiskDatabases::open(&self.parts.store, self.parts.fs.clone(), &dir, spaces, ordered, options)?;
         // There is one.
         let _ = self.databases.set(databases.clone());
         Ok(databases)

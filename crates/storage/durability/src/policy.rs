@@ -90,6 +90,8 @@ pub struct Policy {
     pub retention: Retention,
     /// The numbers of databases on disk.
     pub disk_databases: Vec<u32>,
+    /// Those of them that keep their names in order.
+    pub ordered_databases: Vec<u32>,
     /// The tier, if there is one.
     pub tier: Option<TierPolicy>,
     /// Bytes of log that are not flushed to rows at which writes to databases on disk wait. From half of that on they
@@ -134,6 +136,7 @@ impl Policy {
                 space: limit(settings.checkpoint_retain_bytes).map_or(Space::Automatic, Space::Bytes),
             },
             disk_databases: settings.per_database.on_disk().collect(),
+            ordered_databases: settings.per_database.ordered().collect(),
             tier: settings.tier_dir.as_ref().map(|dir| TierPolicy {
                 dir: dir.clone(),
                 options: tier::Options {

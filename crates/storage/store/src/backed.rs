@@ -36,11 +36,11 @@ impl AllLocked<'_> {
 
 impl Store {
     /// Backs an empty keyspace with rows, while nothing else runs. `rows` gives the rows of each shard, and their
-    /// counts.
+    /// counts. `is_ordered`: with its names in order, as the rows are.
     ///
     /// # Panics
     /// When the keyspace has entries, or the engine is another than the memory engine.
-    pub fn back(&self, space: KeyspaceId, mut rows: impl FnMut(ShardId) -> (Arc<dyn Rows>, Counts)) {
+    pub fn back(&self, space: KeyspaceId, is_ordered: bool, mut rows: impl FnMut(ShardId) -> (Arc<dyn Rows>, Counts)) {
         for id in self.shard_ids() {
             let mut held = self.lock_patiently(id);
             let ShardEngine::Memory(engine) = &mut held.engine else { panic!("only the memory engine is backed") };
@@ -49,6 +49,9 @@ impl Store {
                 self.pressure.count_leaves(leaves);
             }
             engine.back(space, rows, stored, self.compression.keeper());
+            if is_ordered {
+                engine.keep_order(space);
+            }
             self.unlock_one(held);
         }
         self.pressure.add(space);

@@ -22,8 +22,18 @@ pub(crate) fn scan_step(
         let has_rows = step.next.is_none() && engine.loads(space) > 0;
         return if has_rows { ScanStep { next: Some(IN_ROWS) } } else { step };
     }
-    let next = engine.scan_rows(space, bound >> (IN_ROWS.trailing_zeros() + 1), since, visit);
-    ScanStep { next: next.map(|position| position << (IN_ROWS.trailing_zeros() + 1) | IN_ROWS) }
+    let next = engine.scan_rows(space, position_of(bound), since, visit);
+    ScanStep { next: next.map(cursor_of) }
+}
+
+/// The cursor of a walk in the order of names, which is over all shards, at a position of a name.
+pub(crate) fn cursor_of(position: u64) -> u64 {
+    position << (IN_ROWS.trailing_zeros() + 1) | IN_ROWS
+}
+
+/// The position of such a cursor.
+pub(crate) fn position_of(cursor: u64) -> u64 {
+    cursor >> (IN_ROWS.trailing_zeros() + 1)
 }
 
 /// Visits every entry of a shard, once.

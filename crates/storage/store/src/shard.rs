@@ -3,12 +3,13 @@
 use crate::hold::HoldTable;
 use crate::waits::WaitTable;
 use crate::watch::WatchTable;
-use base::{KeyspaceId, UnixMs};
+use base::{KeyspaceId, ShardId, UnixMs};
 use engine::{
-    Due, Edited, Effect, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Key, Known, NewEntry, ScanStep, Ticket,
-    Type, Unedited, Usage, Value, WalkProgress, Wanted,
+    ChangedNames, Due, Edited, Effect, Encoding, Engine, Entry, EntrySink, ExtFields, Fetch, Key, Known, Names,
+    NewEntry, Rows, ScanStep, Ticket, Type, Unedited, Usage, Value, WalkProgress, Wanted,
 };
 use engine_mem::{Droppable, MemEngine};
+use std::sync::Arc;
 use value::Big;
 
 /// What a shard's lock guards. What a read needs comes first.
@@ -253,6 +254,21 @@ impl Engine for ShardEngine {
         visit: &mut dyn FnMut(&Entry<'_>),
     ) -> Option<u64> {
         either!(self, it => it.scan_rows(space, from, since, visit))
+    }
+
+    fn changed_names(
+        &self,
+        space: KeyspaceId,
+        shard: ShardId,
+        range: &Names,
+        limit: usize,
+        changed: &mut ChangedNames,
+    ) -> bool {
+        either!(self, it => it.changed_names(space, shard, range, limit, changed))
+    }
+
+    fn ordered_rows(&self, space: KeyspaceId) -> Option<&Arc<dyn Rows>> {
+        either!(self, it => it.ordered_rows(space))
     }
 
     fn loads(&self, space: KeyspaceId) -> u64 {

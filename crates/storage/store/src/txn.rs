@@ -1,6 +1,7 @@
 //! A command's view of the store: its shards locked, its time fixed, its effects applied and recorded.
 
 mod effects;
+mod names;
 mod reading;
 mod scratch;
 
@@ -14,8 +15,8 @@ use crate::store::Store;
 use crate::txn::reading::{Reading, lacks, shown, stored_here};
 use base::{DbIndex, KeyspaceId, Lsn, ShardId, UnixMs};
 use engine::{
-    Edited, Effect, Engine, Entry, Fetch, Key, Keyspace, Known, Libraries, NotifyClass, ScanStep, Type, Unedited,
-    Usage, Waiter, WriteClass,
+    ChangedNames, Edited, Effect, Engine, Entry, Fetch, Key, Keyspace, Known, Libraries, Names, NotifyClass, ScanStep,
+    Type, Unedited, Usage, Waiter, WriteClass,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -547,6 +548,18 @@ impl Keyspace for Txn<'_> {
         let since = self.loads_since(shard, space);
         let step = scan_step(&mut self.held.get(shard).engine, space, bound, since, visit);
         self.next_cursor(shard, step)
+    }
+
+    fn changed_names(&mut self, space: KeyspaceId, range: &Names, limit: usize) -> Option<ChangedNames> {
+        self.changed_names_in(space, range, limit)
+    }
+
+    fn cursor_at(&mut self, space: KeyspaceId, name: &[u8]) -> Option<u64> {
+        self.cursor_of_name(space, name)
+    }
+
+    fn name_at(&mut self, space: KeyspaceId, cursor: u64) -> Option<Vec<u8>> {
+        self.name_of_cursor(space, cursor)
     }
 
     fn random_entry(&mut self, space: KeyspaceId) -> Option<Entry<'_>> {

@@ -114,7 +114,7 @@ pub(crate) fn back(
     spaces: &[KeyspaceId],
 ) -> Result<Lsn, MigrateError> {
     let options = DiskOptions { create: false, is_read_only: true, ..DiskOptions::default() };
-    match DiskDatabases::open(store, Arc::clone(fs), rows, spaces, options) {
+    match DiskDatabases::open(store, Arc::clone(fs), rows, spaces, Vec::new(), options) {
         Ok(databases) => Ok(databases.recovered_lsn()),
         Err(error) => Err(MigrateError::Rows { path: rows.to_owned(), error: Box::new(error) }),
     }

@@ -1,5 +1,6 @@
 //! Over all keys of a database.
 
+use super::scan_in_order;
 use super::scanning::{self, Found, ScanOptions, Scanned};
 use crate::error::{self, Stop};
 use crate::spec::{Argument, Docs};
@@ -36,6 +37,11 @@ static SCAN: CommandSpec = CommandSpec {
 fn scan(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let cursor = scanning::cursor(ctx, 1)?;
     let options = ScanOptions::parse(ctx, 2, Scanned::Keys)?;
+    if let Some(step) = scan_in_order::step(ctx, cursor, &options) {
+        let (found, next) = step?;
+        found.reply(next, ctx.reply);
+        return Ok(());
+    }
     let mut found = Found::default();
     let next = types::walk::scan(ctx.ks, cursor, options.count, &mut |entry| {
         if options.wants(entry.key) && options.wants_type(entry.kind.name()) {

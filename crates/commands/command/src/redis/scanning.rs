@@ -82,6 +82,13 @@ impl<'a> ScanOptions<'a> {
         self.pattern.is_none_or(|pattern| matches(pattern, element))
     }
 
+    /// What all elements begin with that the options ask for.
+    pub(super) fn prefix(&self) -> &[u8] {
+        let pattern = self.pattern.unwrap_or_default();
+        let len = pattern.iter().position(|byte| b"*?[\\".contains(byte)).unwrap_or(pattern.len());
+        pattern.get(..len).unwrap_or_default()
+    }
+
     /// Whether they ask for keys of the type with this name.
     pub(super) fn wants_type(&self, name: &str) -> bool {
         self.kind.is_none_or(|kind| kind.eq_ignore_ascii_case(name.as_bytes()))

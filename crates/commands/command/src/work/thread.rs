@@ -151,6 +151,9 @@ static LONG: Pool = Pool { name: "work", threads: 2, queue: OnceLock::new() };
 /// work, so clients that guess passwords do not delay others' SORT.
 static PASSWORDS: Pool = Pool { name: "password", threads: 2, queue: OnceLock::new() };
 
+/// Reads of rows in the order of their names, which wait for a device.
+static NAMES: Pool = Pool { name: "names", threads: 4, queue: OnceLock::new() };
+
 impl Pool {
     /// Has a thread do it, soon; the caller does when the system grants no thread.
     fn run(&'static self, job: Job) {
@@ -223,6 +226,12 @@ impl Ctx<'_> {
     ) -> Stop {
         let wake = self.wake();
         self.begin_work(ThreadWork::begin(&LONG, Operand::Copies(bytes), make, wake))
+    }
+
+    /// As [`Ctx::make_of_copies`], where `make` reads rows: other work does not delay it.
+    pub fn make_of_rows<T: Send + 'static>(&mut self, bytes: usize, make: impl FnOnce() -> T + Send + 'static) -> Stop {
+        let wake = self.wake();
+        self.begin_work(ThreadWork::begin(&NAMES, Operand::Copies(bytes), make, wake))
     }
 
     /// What a slow function makes of the request alone, on a thread for passwords. The request then runs again with it.

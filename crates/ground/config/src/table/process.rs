@@ -77,9 +77,11 @@ pub(super) static THREADS: &[Directive] = &[
         "Where a database keeps its entries: `0 engine disk` for database 0. `memory` is for databases that fit into memory. A \
          database with `disk` has its entries in files, and memory is their cache: it may be larger than memory, and no key \
          of it is ever evicted. It needs `appendonly yes`. The engine of a database is fixed once it has been written to. \
+         `0 ordered yes` has a database on disk keep its names in the order of their bytes, so that a walk over a range of \
+         them takes as long as the range; each changed key takes memory twice for it. \
          `0 maxmemory-policy allkeys-lru` gives a database another policy than that of `maxmemory-policy`, and `default` takes \
          it away. `maxmemory` is one budget for all databases, and those whose policy evicts keys make room for the others. \
-         Each line changes the databases that it names; CONFIG GET lists those on disk and those with a policy.",
+         Each line changes the databases that it names; CONFIG GET lists those on disk, those that are ordered, and those with a policy.",
     ),
     Directive::not_needed("hz", Inert::integer("10", 0, INT_MAX), NO_CLOCK_TICK),
     Directive::not_needed("dynamic-hz", Inert::flag("yes"), NO_CLOCK_TICK),

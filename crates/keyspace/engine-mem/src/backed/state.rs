@@ -2,10 +2,13 @@
 
 use base::UnixMs;
 use engine::{Counts, Key, LeafStore, PackedFields, RowSink, Rows, SharedBig, Ticket};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use value::absent;
 use value::cold::Keeper;
+
+/// Changed keys in order (O1 of [`super::order`]).
+pub type Order = BTreeSet<Box<[u8]>>;
 
 /// How far a tree was looked at for copies.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,6 +30,8 @@ pub struct Backed {
     pub(super) rounds_of_trees: HashMap<Box<[u8]>, Round>,
     /// Keys that are not simply clean or unknown.
     pub(super) keys: HashMap<Box<[u8]>, State>,
+    /// The changed ones in order, where the keyspace keeps an order.
+    pub(super) order: Option<Order>,
     /// How many of them a command wants.
     pub(super) held: usize,
     pub(super) away: Counts,
@@ -113,6 +118,7 @@ impl Backed {
             leaves,
             rounds_of_trees: HashMap::new(),
             keys: HashMap::new(),
+            order: None,
             held: 0,
             away,
             epoch: 1,
@@ -163,6 +169,9 @@ impl Backed {
     pub(super) fn tidy(&mut self, key: &[u8]) {
         if let Some(state) = self.keys.get_mut(key) {
             if state.changed <= self.installed {
+                if let Some(order) = self.order.as_mut().filter(|_| state.changed > 0) {
+                    order.remove(key);
+                }
                 (state.changed, state.given) = (0, 0);
             }
             state.is_absent &= state.wanted > 0;

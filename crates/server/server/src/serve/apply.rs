@@ -35,6 +35,8 @@ pub(super) struct Applied {
     pub(super) file: Option<PathBuf>,
     /// The databases that the server keeps on disk, ascending.
     pub(super) on_disk: Vec<u32>,
+    /// Those of them that keep their names in order, ascending.
+    pub(super) ordered: Vec<u32>,
     pub(super) tls: Arc<tls::Contexts>,
     /// The log, which follows its settings; `None` without a data directory.
     pub(super) tell: Option<Arc<dyn Tell>>,
@@ -57,6 +59,11 @@ impl Apply for Applied {
             "database" if settings.per_database.on_disk().ne(self.on_disk.iter().copied()) => {
                 Err("the engine of a database is fixed while the server runs, and once it has been written to. Give \
                                an empty database another engine at a start: --database '0 engine disk'"
+                    .to_owned())
+            }
+            "database" if settings.per_database.ordered().ne(self.ordered.iter().copied()) => {
+                Err("a database is put in order at a start: give --database '0 ordered yes', or write it into the file and \
+                     restart"
                     .to_owned())
             }
             "loglevel" | "log-format" | "log-timestamp-format" => {

@@ -98,6 +98,7 @@ impl Server {
             memory: memory.clone(),
             file,
             on_disk: settings.per_database.on_disk().collect(),
+            ordered: settings.per_database.ordered().collect(),
             tls: contexts.clone(),
             tell: kept.as_ref().map(|kept| kept.tell.clone()),
         };

@@ -95,6 +95,7 @@ pub fn policy() -> Policy {
         threads: 2,
         retention: Retention::default(),
         disk_databases: Vec::new(),
+        ordered_databases: Vec::new(),
         flush_bytes: 1 << 20,
         flush_error_wait_ms: 100,
         block_cache_bytes: 1 << 20,

@@ -276,6 +276,7 @@ fn policy(log_wanted: bool) -> Policy {
         threads: 2,
         retention: Retention::default(),
         disk_databases: Vec::new(),
+        ordered_databases: Vec::new(),
         tier: None,
         flush_bytes: u64::MAX,
         flush_error_wait_ms: 0,
