@@ -30,7 +30,8 @@ pub fn attach(server: &TestServer, medium: Medium) -> Arc<Tier> {
 /// The same on this machine, and perhaps with values that go to the tier as they are written.
 fn attach_in(server: &TestServer, fs: SimFs, medium: Medium, takes_written: bool) -> Arc<Tier> {
     let (max_bytes, segment_bytes) = (u64::MAX, 64 << 10);
-    let options = Options { max_bytes, value_len_min: 8, takes_written, segment_bytes, medium };
+    let delays = vfs::Delays::NONE;
+    let options = Options { max_bytes, value_len_min: 8, takes_written, segment_bytes, medium, delays };
     let tier = Tier::open(Arc::new(fs), Path::new("/tier"), None, TierId([1; 16]), options, |_| ()).expect("it opens");
     tier.loaded(0);
     let under_store: Arc<dyn ValueTier> = tier.clone();
