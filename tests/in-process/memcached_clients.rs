@@ -173,6 +173,29 @@ fn flush_all_takes_its_database() {
 }
 
 #[test]
+fn a_limit_of_memory_is_that_of_the_server() {
+    let mut both = Both::new();
+    let far = both.say("cache_memlimit 96\r\n");
+    assert_eq!(far, "CLIENT_ERROR unauthorized\r\n", "of another host, without login");
+    both.memcached = both.server.connect_memcached_as_default();
+    let settings = |both: &mut Both| both.say("stats settings\r\n");
+    assert_eq!(both.say("cache_memlimit 96\r\n"), "OK\r\n");
+    assert!(settings(&mut both).contains("STAT maxbytes 100663296\r\n"));
+    assert_eq!(both.say("cache_memlimit 64 noreply\r\n"), "");
+    assert!(settings(&mut both).contains("STAT maxbytes 67108864\r\n"));
+    for (words, reply) in [
+        ("", "ERROR"),
+        (" x", "ERROR"),
+        (" -1", "ERROR"),
+        (" 7", "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m"),
+        (" 1000000001", "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes"),
+    ] {
+        assert_eq!(both.say(&format!("cache_memlimit{words}\r\n")), format!("{reply}\r\n"), "{words}");
+    }
+    assert!(settings(&mut both).contains("STAT maxbytes 67108864\r\n"), "what is refused changes nothing");
+}
+
+#[test]
 fn verbosity_sets_what_is_logged() {
     let mut both = Both::new();
     for (level, name) in [(2, "debug"), (1, "verbose"), (99, "debug"), (0, "notice")] {

@@ -42,6 +42,7 @@ const OF_MEMCACHED: &[(&str, Shown)] = &[
         ]),
     ),
     ("`me`", By(&[("set a 0 0 1|x|me a", "STORED|ME a exp=-1 la=0 cas=...")])),
+    ("`cache_memlimit`", By(&[("cache_memlimit 64|stats settings", "OK|STAT maxbytes 67108864|...")])),
     ("`verbosity`", By(&[("verbosity 2|stats settings", "OK|...STAT verbosity 2|...")])),
     (
         "A line of more than 2048 bytes but `get` and `gets`",

@@ -257,7 +257,7 @@ fn memcached_clients_are_users() {
     assert_eq!(say("mg other v\r\nms other 1\r\n1\r\nmd other\r\nma other\r\n"), no_key.repeat(4));
     assert_eq!(say("bop get other 0\r\n"), no_key);
     assert_eq!(say("get open:a\r\n"), "VALUE open:a 0 1\r\n1\r\nEND\r\n");
-    for request in ["flush_all\r\n", "verbosity 1\r\n", "stats\r\n"] {
+    for request in ["flush_all\r\n", "verbosity 1\r\n", "cache_memlimit 64\r\n", "stats\r\n"] {
         assert!(say(request).starts_with("SERVER_ERROR User default has no permissions to run the '"), "{request}");
     }
     // One reply for a line of keys: a denied key among them is as one that is missing, and the last one ends it.

@@ -112,11 +112,12 @@ const fn place(command: Command) -> usize {
         Command::Refused(Refusal::BadValue) => 42,
         Command::Refused(Refusal::TooManyMembers) => 43,
         Command::Refused(Refusal::TooManyNeighbours) => 44,
+        Command::MemoryLimit => 45,
         Command::Arcus(command) => COUNT.saturating_add(arcus::rows::place(command)),
     }
 }
 
-const COUNT: usize = 45;
+const COUNT: usize = 46;
 
 /// A row with one key, after the name.
 pub const fn keyed(name: &'static str, flags: Flags, keys: &'static [KeySpec], run: Run) -> CommandSpec {
@@ -206,6 +207,10 @@ static COMMANDS: [(Command, &CommandSpec); COUNT] = {
         ..keyless("flush_all", Flags::WRITE.union(Flags::AUDITED).union(Flags::FREES), Locks::All, service::flush_all)
     };
     static VERBOSITY: CommandSpec = keyless("verbosity", ALWAYS.union(Flags::ADMIN), Locks::None, service::verbosity);
+    static MEMORY_LIMIT: CommandSpec = CommandSpec {
+        categories: Categories::DANGEROUS,
+        ..keyless("cache_memlimit", ALWAYS.union(Flags::ADMIN), Locks::None, service::memory_limit)
+    };
     static VERSION: CommandSpec = keyless("version", ALWAYS.union(Flags::NO_RIGHT), Locks::None, service::version);
     static STATS: CommandSpec =
         CommandSpec { categories: Categories::DANGEROUS, ..keyless("stats", ALWAYS, Locks::None, stats::stats) };
@@ -277,6 +282,7 @@ static COMMANDS: [(Command, &CommandSpec); COUNT] = {
         (Command::Refused(Refusal::BadValue), &BAD_VALUE),
         (Command::Refused(Refusal::TooManyMembers), &TOO_MANY_MEMBERS),
         (Command::Refused(Refusal::TooManyNeighbours), &TOO_MANY_NEIGHBOURS),
+        (Command::MemoryLimit, &MEMORY_LIMIT),
     ]
 };
 

@@ -67,6 +67,29 @@ pub fn verbosity(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
+/// The least `maxmemory` that `cache_memlimit` sets, in megabytes, and the most.
+const MEMORY_LIMITS: (u64, u64) = (8, 1_000_000_000);
+
+/// `cache_memlimit megabytes`: sets `maxmemory`, until the next CONFIG SET or start.
+pub fn memory_limit(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    for_administrators(ctx)?;
+    let megabytes = number(&ctx.args, 1)?;
+    let count = word_count(ctx);
+    let text = match megabytes {
+        _ if megabytes < MEMORY_LIMITS.0 => "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m",
+        _ if megabytes > MEMORY_LIMITS.1 => "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes",
+        _ => {
+            let value = format!("{megabytes}mb");
+            match admin::change_settings(ctx.host, &[(b"maxmemory", value.as_bytes())], false) {
+                Ok(_) => "OK",
+                Err(_) => "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust",
+            }
+        }
+    };
+    answer(ctx, count, text);
+    Ok(())
+}
+
 /// `version`
 pub fn version(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     ctx.reply.text_line(&format!("VERSION {MEMCACHED_VERSION} (Onggi {})", about::VERSION));

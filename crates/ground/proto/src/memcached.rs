@@ -79,6 +79,8 @@ pub enum Command {
     FlushAll,
     /// `verbosity level [noreply]`
     Verbosity,
+    /// `cache_memlimit megabytes [noreply]`
+    MemoryLimit,
     /// `version`
     Version,
     /// `stats [words]`

@@ -352,6 +352,12 @@ impl Parser {
                 }
                 all(Command::Verbosity, line, &words, out)
             }
+            b"cache_memlimit" if matches!(count, 2 | 3) => {
+                if parse_unsigned(words.bytes(line.bytes, 1)).is_none() {
+                    return refused_unless(words.ends_with_noreply(line.bytes), Refusal::Unknown, line);
+                }
+                all(Command::MemoryLimit, line, &words, out)
+            }
             b"mg" => self.meta(Command::MetaGet, line, input, &words, limits, out),
             b"ms" => self.meta(Command::MetaSet, line, input, &words, limits, out),
             b"md" => self.meta(Command::MetaDelete, line, input, &words, limits, out),

@@ -148,6 +148,7 @@ fn wrong_lines_are_refused_as_memcached_refuses_them() {
         ("delete k 1 noreply\r\n".to_owned(), ""),
         ("flush_all x\r\n".to_owned(), "Refused(Expiration)()"),
         ("verbosity\r\nverbosity x\r\n".to_owned(), "Refused(Unknown)(), Refused(Format)()"),
+        ("cache_memlimit\r\ncache_memlimit x\r\n".to_owned(), "Refused(Unknown)(), Refused(Unknown)()"),
         ("GET / HTTP/1.1\r\n".to_owned(), "closes"),
         ("\u{80}".to_owned(), ""),
     ] {
