@@ -140,6 +140,18 @@ fn exporters_find_their_names() {
 }
 
 #[test]
+fn items_that_are_too_long_are_counted() {
+    let mut asker = Asker::new();
+    let data = "x".repeat((1 << 20) + 1);
+    for (request, reply) in [("set a 0 0", ""), ("set a 0 0", " noreply"), ("add b 0 0", ""), ("ms c", "")] {
+        asker.say(&format!("{request} {}{reply}|{data}", data.len()));
+    }
+    asker.say(&format!("set d 0 0 1048570|{}", &data[..1_048_570]));
+    asker.say("append d 0 0 10|0123456789");
+    asker.counts(&[("store_too_large", 5), ("store_no_memory", 0), ("curr_items", 1)]);
+}
+
+#[test]
 fn hits_and_misses_are_counted_by_command() {
     let mut asker = Asker::new();
     asker.say("set a 0 0 1|1|delete a|delete a|set a 0 0 1|1|incr a 1|incr no 1|decr a 1|decr no 1 noreply");

@@ -303,6 +303,7 @@ fn store(
         _ => {
             let (len, new) = (found.len, value.bytes());
             if len.saturating_add(new.len()) > item::bytes_max(ctx) {
+                tally::count_too_large(ctx.stats);
                 return Err(Stop::error(Refusal::TooLarge.text()));
             }
             let joined = match ctx.ks.peek_value(key)? {

@@ -1,5 +1,6 @@
 //! Replies to lines that are refused.
 
+use crate::tally;
 use command::Handler;
 use command::{Ctx, Stop};
 use proto::memcached::Refusal;
@@ -44,7 +45,8 @@ fn data(_: &mut Ctx<'_>) -> Result<(), Stop> {
     refuse(Refusal::Data)
 }
 
-fn too_large(_: &mut Ctx<'_>) -> Result<(), Stop> {
+fn too_large(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
+    tally::count_too_large(ctx.stats);
     refuse(Refusal::TooLarge)
 }
 

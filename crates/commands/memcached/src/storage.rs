@@ -88,6 +88,7 @@ fn extend(ctx: &mut Ctx<'_>, join: fn(&[u8], &[u8]) -> Vec<u8>) -> Result<(), St
         None => None,
         Some(entry) if entry.kind != Type::String => return refuse(ctx, COUNT, TYPE_MISMATCH),
         Some(entry) if entry.value.bytes().len().saturating_add(value.bytes().len()) > bytes_max => {
+            tally::count_too_large(ctx.stats);
             return refuse(ctx, COUNT, Stop::error(Refusal::TooLarge.text()));
         }
         Some(entry) => Some(join(entry.value.bytes(), value.bytes())),
@@ -123,6 +124,7 @@ pub fn set_too_large(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     if look(ctx, &key)? == Found::Item {
         generic::delete(ctx.ks, &key)?;
     }
+    tally::count_too_large(ctx.stats);
     answer(ctx, 2, Refusal::TooLarge.text());
     Ok(())
 }

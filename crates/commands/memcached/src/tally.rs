@@ -65,6 +65,7 @@ impl Outcome {
     /// The outcome that a collection command reports by its status. `None` for one that is neither a hit nor a miss.
     pub fn of_status(status: &str) -> Option<Self> {
         match status {
+            "END" | "STORED" | "CREATED_STORED" | "DELETED" => Some(Self::Hit),
             "NOT_FOUND" | "UNREADABLE" => Some(Self::Miss),
             "NOT_FOUND_ELEMENT" | "OUT_OF_RANGE" | "NOT_EXIST" => Some(Self::None),
             "TYPE_MISMATCH" | "BKEY_MISMATCH" | "EFLAG_MISMATCH" | "OVERFLOWED" | "ELEMENT_EXISTS" | "EXISTS"
@@ -85,6 +86,14 @@ fn number(op: Op, outcome: Outcome) -> usize {
 pub fn count(stats: &WorkerStats, op: Op, outcome: Outcome) {
     stats.outcomes.count(number(op, outcome));
 }
+
+/// Counts an item that is longer than allowed.
+pub fn count_too_large(stats: &WorkerStats) {
+    count(stats, TOO_LARGE.0, TOO_LARGE.1);
+}
+
+/// Stores have no other outcomes that are counted.
+pub const TOO_LARGE: (Op, Outcome) = (Op::Set, Outcome::None);
 
 /// One worker's count of an outcome.
 pub fn get(stats: &WorkerStats, op: Op, outcome: Outcome) -> u64 {

@@ -139,12 +139,13 @@ fn data(ctx: &mut Ctx<'_>) {
     line(ctx, "bytes", store.used_bytes());
     line(ctx, "curr_items", items);
     line(ctx, "evictions", figures.sum(|worker| worker.evicted_keys.get()));
+    let (op, outcome) = tally::TOO_LARGE;
+    line(ctx, "store_too_large", count(host, op, outcome));
     line(ctx, "store_no_memory", refused);
     line(ctx, "outofmemorys", refused);
     zeros(
         ctx,
         &[
-            "store_too_large",
             "hash_is_expanding",
             "slabs_moved",
             "malloc_fails",

@@ -41,13 +41,24 @@ impl Parser {
             _ if count > WORDS_MAX => return refused(Refusal::FlagCount, line),
             _ => {}
         }
+        let flags = if has_data { 3 } else { 2 }..count;
+        let is_binary = flags.clone().any(|index| words.bytes(line.bytes, index).first() == Some(&BINARY_KEY));
+        let decoded = if is_binary { STANDARD.decode(key).ok().filter(|key| !key.is_empty()) } else { None };
+        let is_wrong = is_binary && decoded.is_none();
+        let push_key = |out: &mut Arguments| match decoded {
+            Some(key) => out.push_shared(Arc::new(key)).is_some(),
+            None => push(words.range(1), out),
+        };
         let (mut end, mut data) = (line.end, None);
         if has_data {
             let len = parse_unsigned(words.bytes(line.bytes, 2)).filter(|len| *len <= DATA_BYTES_MAX);
             let Some(len) = len else { return refused(Refusal::Format, line) };
             if len > limits.item_bytes_max as u64 {
                 self.skipped_bytes = len.wrapping_add(2);
-                return match [0, 1].into_iter().all(|index| push(words.range(index), out)) {
+                if is_wrong {
+                    return refused(Refusal::Key, line);
+                }
+                return match push(words.range(0), out) && push_key(out) {
                     true => Progress::Request { command: Command::SetTooLarge, consumed: line.end },
                     false => Progress::Foreign { what: TOO_LONG },
                 };
@@ -61,21 +72,12 @@ impl Parser {
                 Some(_) => return refused(Refusal::Data, Line { end, ..line }),
             }
         }
-        let flags = if has_data { 3 } else { 2 }..count;
-        let is_binary = flags.clone().any(|index| words.bytes(line.bytes, index).first() == Some(&BINARY_KEY));
-        let mut decoded = None;
-        if is_binary {
-            decoded = STANDARD.decode(key).ok().filter(|key| !key.is_empty());
-            if decoded.is_none() {
-                return refused(Refusal::Key, Line { end, ..line });
-            }
+        if is_wrong {
+            return refused(Refusal::Key, Line { end, ..line });
         }
         let mark = out.mark();
         let is_pushed = push(words.range(0), out)
-            && match decoded {
-                Some(key) => out.push_shared(Arc::new(key)).is_some(),
-                None => push(words.range(1), out),
-            }
+            && push_key(out)
             && data.is_none_or(|data| push(data, out))
             && flags.clone().all(|index| push(words.range(index), out));
         if !is_pushed {
