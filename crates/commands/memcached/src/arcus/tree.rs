@@ -1,6 +1,6 @@
 //! `bop`: b+trees under one key.
 
-use super::tree_words::{Lines, bkey_of, bytes_of, element_line, query_of, update_of};
+use super::tree_words::{Head, Lines, bkey_of, bytes_of, element_line, put_element, query_of, update_of};
 use super::{Request, UNREADABLE_REQUEST, create as create_any, limits, long_queries, removal_of, value_line};
 use crate::tally::Op;
 use command::work::steps::Work;
@@ -126,16 +126,21 @@ pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let removal = removal_of(Removal::of_read(rest).ok_or(UNREADABLE_REQUEST)?);
     let query = query_of(&query);
     if removal == attributed::Removal::Keep {
-        let found = read_maybe_long(ctx, &request, &query, shown)?;
+        let found = match query.elements_max() {
+            // Its answer is short, however long the tree is.
+            Some(0..=ELEMENTS_MAX) => {
+                let (tree, reply) = (Btree(&request.key), &mut *ctx.reply);
+                tree.read(ctx.ks, |tree| reply.raw_with(|out| show(tree, &query, out)))?
+            }
+            _ => read_maybe_long(ctx, &request, &query, shown)?.map(|(lines, answer)| {
+                ctx.reply.raw_shared(lines);
+                answer
+            }),
+        };
         note_cost(ctx, &request, &query)?;
         return match found {
             Err(taken) => request.answer_taken(ctx, taken),
-            Ok((lines, answer)) => {
-                if let Some(lines) = lines {
-                    lines.reply(ctx.reply);
-                }
-                answer_read(&request, ctx, answer)
-            }
+            Ok(answer) => answer_read(&request, ctx, answer),
         };
     }
     if let Some(answer) = take_in_steps(ctx, &request, &query, (removal, true))? {
@@ -162,25 +167,29 @@ fn note_cost(ctx: &mut Ctx<'_>, request: &Request<'_>, query: &Query) -> Result<
 }
 
 /// The lines of the elements that a query asks for, and what follows them.
-fn shown(tree: &Tree<'_>, query: &Query) -> (Option<Lines>, Answer) {
-    let (mut lines, mut count) = (Lines::with_room_for(query.count), 0u64);
+fn shown(tree: &Tree<'_>, query: &Query) -> (Vec<u8>, Answer) {
+    let mut lines = Vec::new();
+    let answer = show(tree, query, &mut lines);
+    (lines, answer)
+}
+
+/// Appends the lines of the elements that a query asks for; gives what follows them.
+fn show(tree: &Tree<'_>, query: &Query, out: &mut Vec<u8>) -> Answer {
+    let (head, mut count) = (Head::put(out, tree.flags, query.count), 0u64);
     tree.each(query, |element| {
-        lines.push(element);
+        put_element(out, &[], element);
         count = count.saturating_add(1);
     });
+    head.correct(out, tree.flags, count);
     // No key of another kind is in a range.
-    if count == 0 && !tree.takes(&query.range.from) {
-        return (None, Answer::OtherKind);
-    }
-    let is_trimmed = tree.is_trimmed_in(&query.range);
-    let answer = match (count, is_trimmed) {
-        (0, true) => return (None, Answer::OutOfRange),
-        (0, false) => return (None, Answer::Taken(Taken::NoElements)),
+    match (count, tree.is_trimmed_in_answer(query, count)) {
+        (0, _) if tree.is_passed_over(query) => Answer::Taken(Taken::NoElements),
+        (0, _) if !tree.takes(&query.range.from) => Answer::OtherKind,
+        (0, true) => Answer::OutOfRange,
+        (0, false) => Answer::Taken(Taken::NoElements),
         (_, true) => Answer::Trimmed,
         (_, false) => Answer::Taken(Taken::Shown),
-    };
-    lines.finish(tree.flags, count);
-    (Some(lines), answer)
+    }
 }
 
 /// Elements that a read looks at in its turn: within a millisecond. More are looked at by another thread.
@@ -230,9 +239,9 @@ fn take_in_steps(
         return taking.map_or(Ok(None), |taking| Err(ctx.begin_work(TakingLines { taking, lines })));
     };
     note_cost(ctx, request, query)?;
-    let (TakingLines { taking, mut lines }, reply) = (*made, &mut *ctx.reply);
+    let (TakingLines { taking, lines }, reply) = (*made, &mut *ctx.reply);
     let answer = Btree(&request.key).take_made(ctx.ks, taking, (removal, is_read), |flags, count| {
-        if let Some(lines) = &mut lines {
+        if let Some(mut lines) = lines {
             lines.finish(flags, count);
             lines.reply(reply);
         }

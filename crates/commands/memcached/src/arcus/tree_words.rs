@@ -119,15 +119,49 @@ pub fn put_element(out: &mut Vec<u8>, words: &[&[u8]], element: &Element<'_>) {
     out.extend_from_slice(LINE_END);
 }
 
-/// Lines of elements, and before them one that is known at their end: with their number. They are made in one buffer.
+/// The line `VALUE flags count` before elements that are still to come.
+pub struct Head {
+    at: usize,
+    end: usize,
+    count: u64,
+}
+
+impl Head {
+    /// Appends it for the number that is expected.
+    pub fn put(out: &mut Vec<u8>, flags: u32, count: u64) -> Self {
+        let at = out.len();
+        put_head(out, flags, count);
+        Self { at, end: out.len(), count }
+    }
+
+    /// Has it say the number that there are; without elements it goes.
+    pub fn correct(&self, out: &mut Vec<u8>, flags: u32, count: u64) {
+        if count > 0 && count == self.count {
+            return;
+        }
+        let mut head = Vec::new();
+        if count > 0 {
+            put_head(&mut head, flags, count);
+        }
+        out.splice(self.at..self.end, head);
+    }
+}
+
+fn put_head(out: &mut Vec<u8>, flags: u32, count: u64) {
+    out.extend_from_slice(b"VALUE ");
+    put_number(out, u64::from(flags));
+    out.push(b' ');
+    put_number(out, count);
+    out.extend_from_slice(LINE_END);
+}
+
+/// Lines of elements, whose number is known at their end.
 pub struct Lines {
+    head: Vec<u8>,
     bytes: Vec<u8>,
-    start: usize,
 }
 
 impl Lines {
-    /// Room for the first line: `VALUE`, and two numbers.
-    const HEAD_BYTES: usize = 40;
     /// Room for a line with a number as its key, and data of twenty bytes.
     const LINE_BYTES: usize = 48;
     /// The most lines that room is made for before they come.
@@ -137,9 +171,7 @@ impl Lines {
     pub fn with_room_for(count: u64) -> Self {
         let lines = if count == 0 { Self::ROOM_LINES_MAX } else { count.min(Self::ROOM_LINES_MAX) };
         let room = usize::try_from(lines).unwrap_or(0).saturating_mul(Self::LINE_BYTES);
-        let mut bytes = Vec::with_capacity(room.saturating_add(Self::HEAD_BYTES));
-        bytes.resize(Self::HEAD_BYTES, 0);
-        Self { bytes, start: Self::HEAD_BYTES }
+        Self { head: Vec::new(), bytes: Vec::with_capacity(room) }
     }
 
     /// Adds an element.
@@ -155,21 +187,13 @@ impl Lines {
 
     /// Puts `VALUE flags count` before them.
     pub fn finish(&mut self, flags: u32, count: u64) {
-        let mut head = Vec::with_capacity(Self::HEAD_BYTES);
-        head.extend_from_slice(b"VALUE ");
-        put_number(&mut head, u64::from(flags));
-        head.push(b' ');
-        put_number(&mut head, count);
-        head.extend_from_slice(LINE_END);
-        self.start = Self::HEAD_BYTES.saturating_sub(head.len());
-        if let Some(room) = self.bytes.get_mut(self.start..Self::HEAD_BYTES) {
-            room.copy_from_slice(&head);
-        }
+        put_head(&mut self.head, flags, count);
     }
 
     /// Answers with them.
-    pub fn reply(&self, reply: &mut ReplyBuffer) {
-        reply_lines(reply, self.bytes.get(self.start..).unwrap_or_default());
+    pub fn reply(self, reply: &mut ReplyBuffer) {
+        reply.raw(&self.head);
+        reply.raw_shared(self.bytes);
     }
 }
 
@@ -184,16 +208,7 @@ pub fn put_line(out: &mut Vec<u8>, words: &[&[u8]]) {
     out.extend_from_slice(LINE_END);
 }
 
-/// Answers with these lines.
-pub fn reply_lines(reply: &mut ReplyBuffer, lines: &[u8]) {
-    if let Some(lines) = lines.strip_suffix(LINE_END) {
-        reply.raw_line(lines);
-    }
-}
-
 /// `words bkey [eflag] bytes data`
 pub fn element_line(reply: &mut ReplyBuffer, words: &[&[u8]], element: &Element<'_>) {
-    let mut line = Vec::with_capacity(element.data.len().saturating_add(64));
-    put_element(&mut line, words, element);
-    reply_lines(reply, &line);
+    reply.raw_with(|out| put_element(out, words, element));
 }

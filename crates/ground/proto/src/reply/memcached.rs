@@ -71,6 +71,20 @@ impl ReplyBuffer {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
+    /// [`Self::raw`], sent from where the bytes are if they are at least [`SHARED_BYTES_MIN`].
+    pub fn raw_shared(&mut self, bytes: Vec<u8>) {
+        match bytes.len() < SHARED_BYTES_MIN {
+            true => self.bytes.extend_from_slice(&bytes),
+            false => self.push_shared(Arc::new(bytes)),
+        }
+    }
+
+    /// What `append` appends.
+    #[inline]
+    pub fn raw_with<R>(&mut self, append: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        append(&mut self.bytes)
+    }
+
     /// Bytes as they are: ARCUS has replies whose lines end in `\n` alone.
     pub fn raw(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
@@ -165,6 +179,12 @@ mod tests {
         reply.item_shared(b"s", 1, None, Arc::new(b"xyz".to_vec()));
         reply.text_line("END");
         assert_eq!(sent(&reply), "VALUE k 7 4\r\ndata\r\nVALUE k 0 0 12\r\n\r\nVALUE s 1 3\r\nxyz\r\nEND\r\n");
+        let mut reply = ReplyBuffer::for_memcached();
+        reply.raw_with(|out| out.extend_from_slice(b"a b\r\n"));
+        reply.raw_shared(b"c\r\n".to_vec());
+        assert_eq!(reply.as_contiguous(), Some(&b"a b\r\nc\r\n"[..]));
+        reply.raw_shared(vec![b'x'; SHARED_BYTES_MIN]);
+        assert_eq!((reply.as_contiguous(), reply.len()), (None, 8 + SHARED_BYTES_MIN));
         let long = Arc::new(vec![b'x'; SHARED_BYTES_MIN]);
         let mut reply = ReplyBuffer::for_memcached();
         reply.item_shared(b"l", 0, None, long.clone());

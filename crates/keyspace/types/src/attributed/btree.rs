@@ -170,6 +170,13 @@ pub struct Query {
     pub count: u64,
 }
 
+impl Query {
+    /// The most elements that an answer looks at, if the query says so: it names a number, and looks at no eflags.
+    pub fn elements_max(&self) -> Option<u64> {
+        (self.filter.is_none() && self.count > 0).then(|| self.offset.saturating_add(self.count))
+    }
+}
+
 /// Elements that match a query, with their positions.
 enum Walk<'a> {
     Up(Forward<'a>),
@@ -310,6 +317,20 @@ impl<'k> Tree<'k> {
             Overflow::LargestTrim => self.view.max().is_some_and(|max| high > max),
             _ => false,
         }
+    }
+
+    /// Whether elements may be missing from the answer to a query which shows this many: not behind them, when they
+    /// are as many as it asks for.
+    pub fn is_trimmed_in_answer(&self, query: &Query, shown: u64) -> bool {
+        match query.count > 0 && shown >= query.count {
+            true => self.is_trimmed_at_start(&query.range),
+            false => self.is_trimmed_in(&query.range),
+        }
+    }
+
+    /// Whether the query passes over all that there is, whatever its keys are.
+    pub fn is_passed_over(&self, query: &Query) -> bool {
+        query.offset > 0 && query.offset >= self.view.len()
     }
 
     /// Whether the trimmed part touches the beginning of the range.

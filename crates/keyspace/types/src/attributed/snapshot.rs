@@ -42,9 +42,6 @@ impl Tree<'_> {
     /// How many elements an answer to the query looks at, or a little more.
     pub fn cost(&self, query: &Query) -> u64 {
         let in_range = self.count(&Query { filter: None, ..query.clone() });
-        match query.filter.is_none() && query.count > 0 {
-            true => in_range.min(query.offset.saturating_add(query.count)),
-            false => in_range,
-        }
+        query.elements_max().map_or(in_range, |max| in_range.min(max))
     }
 }

@@ -196,19 +196,15 @@ pub fn take_query<'w, 'a>(words: &'w [&'a [u8]], numbers_max: usize) -> Option<(
     let (range, rest) = words.split_first()?;
     let range = parse_range(range)?;
     let (filter, mut rest) = take_filter(rest)?;
-    let mut numbers = Vec::new();
-    while numbers.len() < numbers_max
-        && let Some((word, behind)) = rest.split_first()
-        && word.first().is_some_and(u8::is_ascii_digit)
-    {
-        numbers.push(parse_count(word)?);
-        rest = behind;
+    // A number alone is the count.
+    let (mut offset, mut count) = (0, 0);
+    for _ in 0..numbers_max {
+        if let Some((word, behind)) = rest.split_first()
+            && word.first().is_some_and(u8::is_ascii_digit)
+        {
+            (offset, count, rest) = (count, parse_count(word)?, behind);
+        }
     }
-    let (offset, count) = match *numbers.as_slice() {
-        [] => (0, 0),
-        [count] => (0, count),
-        [offset, count, ..] => (offset, count),
-    };
     Some((Query { range, filter, offset, count }, rest))
 }
 
