@@ -1,14 +1,15 @@
 //! `bop mget` and `bop smget`: b+trees under several keys.
 
 use super::UNREADABLE_REQUEST;
-use super::tree_words::{bkey_text, put_element, put_line, query_of, reply_lines};
+use super::tree_words::{bkey_text, put_element, put_line, query_of};
 use crate::details;
 use crate::tally::{self, Op, Outcome};
 use command::work::steps::Work;
 use command::{Ctx, Stop};
 use engine::Key;
 use proto::memcached::arcus::tree_grammar::take_query;
-use proto::memcached::parse_unsigned;
+use proto::memcached::{Refusal, parse_unsigned};
+use std::collections::HashSet;
 use types::TypeError;
 use types::attributed::{Element, Merge, MergeOutcome, Missed, Query, Snapshot, Tree, Trees, merge};
 
@@ -83,7 +84,7 @@ fn answered(
             make(&mut (&mut *ctx.ks, keys.as_slice()))?
         }
     };
-    reply_lines(ctx.reply, &lines);
+    ctx.reply.raw_shared(lines);
     Ok(())
 }
 
@@ -212,6 +213,9 @@ pub fn get_merged(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     };
     let query = request.query.clone();
     answered(ctx, &request, move |trees| {
+        if has_twins(trees) {
+            return Ok(Refusal::Data.text().as_bytes().iter().chain(b"\r\n").copied().collect());
+        }
         Ok(match merge(trees, &query, mode == Mode::Unique)? {
             MergeOutcome::OtherKind => b"BKEY_MISMATCH\r\n".to_vec(),
             MergeOutcome::Merged(merged) if mode == Mode::Old => merged_before(trees, &merged),
@@ -220,6 +224,12 @@ pub fn get_merged(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     })?;
     note(ctx, Op::BopSmget, &request);
     Ok(())
+}
+
+/// Whether two trees have one name.
+fn has_twins(trees: &dyn Trees) -> bool {
+    let mut seen = HashSet::with_capacity(trees.count());
+    !(0..trees.count()).all(|of| seen.insert(trees.name(of)))
 }
 
 fn put_elements(lines: &mut Vec<u8>, trees: &dyn Trees, merged: &Merge) {

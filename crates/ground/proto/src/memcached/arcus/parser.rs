@@ -102,7 +102,7 @@ impl Parser {
             return refused_unless(tail == Tail::Silent, Refusal::Data, Line { end: consumed, ..line });
         }
         if matches!(read.command, Arcus::BopMget | Arcus::BopSmget) {
-            return tree::request(read.command, (line, (start, end), consumed), input, words, out);
+            return tree::request(read.command, ((start, end), consumed), input, words, out);
         }
         let first = words_before(family);
         let (name_start, _) = words.range(0);

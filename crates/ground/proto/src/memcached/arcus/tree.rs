@@ -1,7 +1,7 @@
 //! Lines of `bop`.
 
 use super::super::line::Words;
-use super::super::parser::{Line, TOO_LONG, push};
+use super::super::parser::{TOO_LONG, push};
 use super::super::{Command, Progress, Refusal, parse_signed, parse_unsigned};
 use super::Arcus;
 use super::family::Family;
@@ -12,7 +12,6 @@ use super::tree_grammar::{
     take_query,
 };
 use crate::request::Arguments;
-use std::collections::HashSet;
 
 /// The most keys of one `bop mget`.
 const MGET_KEYS_MAX: u64 = 200;
@@ -137,16 +136,12 @@ pub(super) fn read_many(name: &[u8], rest: &[&[u8]], key_bytes_max: usize) -> Re
 /// The request of a line with keys in its block: name, how many keys, the keys, the words of the query.
 pub(super) fn request(
     command: Arcus,
-    (line, (start, end), consumed): (Line<'_>, (usize, usize), usize),
+    ((start, end), consumed): ((usize, usize), usize),
     input: &[u8],
     words: &Words,
     out: &mut Arguments,
 ) -> Progress {
     let block = input.get(start..end).unwrap_or_default();
-    let mut seen = HashSet::new();
-    if command == Arcus::BopSmget && !split_keys(block).all(|key| seen.insert(key)) {
-        return super::super::parser::refused(Refusal::Data, Line { end: consumed, ..line });
-    }
     let mark = out.mark();
     let mut at = start;
     let keys = split_keys(block).map(|key| {
