@@ -104,11 +104,11 @@ const OF_ARCUS: &[(&str, Shown)] = &[
         By(&[("lop|lop get k", "CLIENT_ERROR bad command line format|CLIENT_ERROR bad command line format|")]),
     ),
     (
-        "`setattr` of an item with a collection's attribute",
+        "`getattr` and `setattr` with an attribute of another type",
         By(&[("set a 0 0 1|x|setattr a maxcount=5", "STORED|ATTR_ERROR not found|")]),
     ),
     (
-        "Requests of a pipe after a bad data chunk",
+        "Requests of a pipe after a bad data chunk, or a line that is refused",
         By(&[(
             "sop create s 0 0 0|sop insert s 1 pipe|xx|sop insert s 1|z|getattr s count",
             "CREATED|RESPONSE 1|CLIENT_ERROR bad data chunk|PIPE_ERROR bad error|ATTR count=0|END|",
@@ -117,6 +117,13 @@ const OF_ARCUS: &[(&str, Shown)] = &[
     (
         "`bop mget` without a count",
         By(&[("bop create b 0 0 0|bop mget 1 1 0..20|b", "CREATED|CLIENT_ERROR bad value|")]),
+    ),
+    (
+        "`bop smget` of one bkey, the first of a tree that has dropped elements before it",
+        By(&[
+            ("bop insert b 1 1 create 0 0 1|x|bop insert b 2 1|y", "CREATED_STORED|STORED|"),
+            ("bop smget 1 1 2 5 unique|b", "ELEMENTS 1|b 0 2 1 y|MISSED_KEYS 0|TRIMMED_KEYS 0|END|"),
+        ]),
     ),
     (
         "`bop smget` with a key twice",

@@ -156,6 +156,10 @@ fn type_name(kind: Type) -> &'static str {
 /// `getattr key [names]`
 pub fn get(ctx: &mut Ctx<'_>) -> Result<(), Stop> {
     let Some(request) = Request::of(ctx, Op::GetAttr) else { return Ok(()) };
+    // A tree has every name.
+    if request.words.iter().any(|word| Name::parse(word, Type::Btree).is_none()) {
+        return request.answer(ctx, NO_SUCH_NAME);
+    }
     let Some(item) = Item::read(ctx, &request.key)? else { return request.answer(ctx, NOT_FOUND) };
     let kind = item.kind;
     let asked: Option<Vec<Name>> = match request.words.is_empty() {

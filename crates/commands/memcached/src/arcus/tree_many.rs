@@ -183,11 +183,14 @@ fn look<'k>(tree: &Tree<'k>, query: &Query) -> Result<(u32, Vec<Element<'k>>, bo
     if !tree.attributes.is_readable {
         return Err("UNREADABLE");
     }
+    if tree.is_passed_over(query) {
+        return Err("NOT_FOUND_ELEMENT");
+    }
     if !tree.takes(&query.range.from) {
         return Err("BKEY_MISMATCH");
     }
     let elements: Vec<Element<'k>> = tree.select(query).map(|(_, element)| element).collect();
-    match (elements.is_empty(), tree.is_trimmed_in(&query.range)) {
+    match (elements.is_empty(), tree.is_trimmed_in_answer(query, elements.len() as u64)) {
         (true, true) => Err("OUT_OF_RANGE"),
         (true, false) => Err("NOT_FOUND_ELEMENT"),
         (false, is_trimmed) => Ok((tree.flags, elements, is_trimmed)),

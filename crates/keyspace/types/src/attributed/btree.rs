@@ -613,6 +613,9 @@ impl Btree<'_> {
             return Ok(Answer::Taken(Taken::Unreadable));
         }
         let tree = Tree::of(&found);
+        if tree.is_passed_over(query) {
+            return Ok(Answer::Taken(Taken::NoElements));
+        }
         if !tree.takes(&query.range.from) {
             return Ok(Answer::OtherKind);
         }
@@ -628,7 +631,7 @@ impl Btree<'_> {
             return Ok(Answer::Taken(remove(ks, self.0, EVENT, (removal, is_all), &changes)));
         }
         let (positions, elements): (Vec<u64>, Vec<Element<'_>>) = tree.select(query).unzip();
-        let is_trimmed = is_read && tree.is_trimmed_in(&query.range);
+        let is_trimmed = is_read && tree.is_trimmed_in_answer(query, elements.len() as u64);
         if elements.is_empty() {
             return Ok(if is_trimmed { Answer::OutOfRange } else { Answer::Taken(Taken::NoElements) });
         }
