@@ -3,6 +3,7 @@
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 from wire import Wire
@@ -54,6 +55,55 @@ maxClientCnxns=0
     def stop(self):
         self.process.kill()
         self.process.wait()
+
+
+class Relay:
+    """A way to ZooKeeper that can be cut: then all bytes are lost, and connections stay."""
+
+    def __init__(self, port):
+        self.to, self.is_cut, self.ends = port, False, []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            near = self.listener.accept()[0]
+            try:
+                far = socket.create_connection(("127.0.0.1", self.to))
+            except OSError:
+                close(near)
+                continue
+            self.ends += [near, far]
+            for of, to in ((near, far), (far, near)):
+                threading.Thread(target=self.carry, args=(of, to), daemon=True).start()
+
+    def carry(self, of, to):
+        try:
+            while data := of.recv(65536):
+                if not self.is_cut:
+                    to.sendall(data)
+        except OSError:
+            pass
+        if not self.is_cut:
+            close(of, to)
+
+    def cut(self):
+        self.is_cut = True
+
+    def mend(self):
+        self.is_cut = False
+        close(*self.ends)
+        self.ends = []
+
+
+def close(*sockets):
+    for end in sockets:
+        try:
+            end.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        end.close()
 
 
 class Client:
@@ -112,7 +162,8 @@ def run(zookeeper, client, start, check):
         client.ask("create", path)
     client.ask("create", f"/arcus/cache_server_mapping/{names[0]}/{SERVICE}")
     first = start(ports[0], zookeeper.address, "yes")
-    second = start(ports[1], zookeeper.address, "no")
+    relay = Relay(zookeeper.port)
+    second = start(ports[1], relay.address, "no")
     check("a node whose service is known joins", until(lambda: line(first, b"ready") == "READY"))
     check("one that belongs to no service waits", line(second, b"ready") == "NOT_READY")
     client.ask("create", f"/arcus/cache_server_mapping/{names[1]}/{SERVICE}")
@@ -127,7 +178,7 @@ def run(zookeeper, client, start, check):
     check("keys that are its own then go elsewhere by themselves",
           until(lambda: figures(first, b"scrub").get("scrubber:cleaned", "0") != "0"))
     restart(zookeeper, first, second, client, names, check)
-    expire(first, second, client, names, check)
+    expire(first, second, relay, client, names, check)
     second.process.terminate()
     second.process.wait(20)
     log = client.ask("children", "/arcus/cache_server_log")
@@ -175,12 +226,16 @@ def restart(zookeeper, first, second, client, names, check):
     check("which changes nothing", until(lambda: figures(first, b"zookeeper")["zk_connected"] == "true"))
 
 
-def expire(first, second, client, names, check):
-    for node in (first, second):
-        node.process.send_signal(signal.SIGSTOP)
-    check("nodes that are stopped leave the list", until(lambda: client.nodes() == []))
-    for node in (first, second):
-        node.process.send_signal(signal.SIGCONT)
+def expire(first, second, relay, client, names, check):
+    first.process.send_signal(signal.SIGSTOP)
+    relay.cut()
+    check("a node that is stopped and one that is cut off leave the list", until(lambda: client.nodes() == []))
+    check("the latter serves, and knows that it is alone", until(
+        lambda: figures(second, b"zookeeper")["zk_connected"] == "false")
+        and Wire(second.memcached_port).exchange(b"set here 0 0 1\r\nx\r\nget here\r\ndelete here\r\n")
+        == b"STORED\r\nVALUE here 0 1\r\nx\r\nEND\r\nDELETED\r\n")
+    first.process.send_signal(signal.SIGCONT)
+    relay.mend()
     check("with zkfailstop such a node ends", until(lambda: not first.alive()))
     check("without, it is not ready", until(lambda: line(second, b"ready") == "NOT_READY") and second.alive())
     check("it comes back when it is told to", line(second, b"zkensemble rejoin") == "Successfully rejoined")
